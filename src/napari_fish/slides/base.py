@@ -1,0 +1,347 @@
+"""The Slide protocol, and the geometry that all backends share."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_fish.errors import SlideError
+from napari_fish.slides.mpp import Mpp, MppSource
+
+RGB = NDArray[np.uint8]
+
+# A level this little too coarse still counts as fine enough: rounded mpp values (0.2457 against
+# 0.25) must not force a read of the next finer level, which costs four times the pixels.
+LEVEL_TOLERANCE = 1.02
+# Source pixels resampled at a time; bounds the memory of one read whatever its size.
+BLOCK_PIXELS = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class SeriesInfo:
+    """One image inside a slide file.
+
+    Attributes
+    ----------
+    index : int
+        What to pass as ``series`` to open this image.
+    name : str
+        Name given by the file, or a made-up one.
+    kind : str
+        ``"slide"``, or ``"label"``, ``"macro"`` or ``"thumbnail"`` for images that must never
+        enter a database.
+    width, height : int
+        Size in px.
+    """
+
+    index: int
+    name: str
+    kind: str
+    width: int
+    height: int
+
+
+@runtime_checkable
+class Slide(Protocol):
+    """A pyramidal RGB image with a physical scale; every method may be called from any thread.
+
+    Attributes
+    ----------
+    path : Path
+        The file or folder that was opened.
+    backend : str
+        Name of the library that reads it.
+    dimensions : tuple of int
+        Width and height of level 0 in px.
+    level_dimensions : tuple of tuple of int
+        Width and height of every level in px.
+    level_downsamples : tuple of float
+        Level-0 px per px of each level, never rounded.
+    mpp : float or None
+        Micrometres per level-0 px; None when nobody knows.
+    mpp_source : str
+        Where ``mpp`` came from, see :class:`~napari_fish.slides.mpp.MppSource`.
+    objective_power : float or None
+        Magnification of the objective, as the file states it.
+    properties : mapping of str to str
+        Everything else the file says about itself.
+    content_hash : str
+        Names the content: the same after the slide was moved or renamed.
+    series : tuple of SeriesInfo
+        The images inside the file.
+    series_index : int
+        Which of them is open.
+    kind : str
+        What the open image is, as in :class:`SeriesInfo`.
+    notes : tuple of str
+        What a user should know about this file, such as an absurd mpp that was not believed.
+    """
+
+    path: Path
+    backend: str
+    level_dimensions: tuple[tuple[int, int], ...]
+    objective_power: float | None
+    properties: Mapping[str, str]
+    series: tuple[SeriesInfo, ...]
+    series_index: int
+    notes: tuple[str, ...]
+
+    @property
+    def dimensions(self) -> tuple[int, int]: ...
+    @property
+    def level_downsamples(self) -> tuple[float, ...]: ...
+    @property
+    def mpp(self) -> float | None: ...
+    @property
+    def mpp_source(self) -> MppSource: ...
+    @property
+    def content_hash(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def closed(self) -> bool: ...
+
+    def read(self, x: float, y: float, width: int, height: int, mpp: float) -> RGB:
+        """Read a region at a given scale.
+
+        Parameters
+        ----------
+        x, y : float
+            Top left corner in level-0 px; may lie outside the slide.
+        width, height : int
+            Size of the result in px of the result.
+        mpp : float
+            Micrometres per px of the result.
+
+        Returns
+        -------
+        ndarray of uint8, shape (height, width, 3)
+            RGB; white outside the slide and under transparency.
+        """
+        ...
+
+    def read_level(self, level: int, x: int, y: int, width: int, height: int) -> RGB:
+        """Read stored pixels of one pyramid level, for display.
+
+        Parameters
+        ----------
+        level : int
+            Pyramid level.
+        x, y, width, height : int
+            Region in px of that level; may lie outside the slide.
+
+        Returns
+        -------
+        ndarray of uint8, shape (height, width, 3)
+            RGB; white outside the slide and under transparency.
+        """
+        ...
+
+    def thumbnail(self, max_px: int) -> RGB:
+        """Return the whole slide as an RGB image whose longer side has at most ``max_px`` px."""
+        ...
+
+    def close(self) -> None:
+        """Close the file; closing twice is harmless."""
+        ...
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class PyramidSlide(ABC):
+    """A :class:`Slide` over stored levels: backends only say how to decode a region inside one."""
+
+    backend = ""
+
+    def __init__(
+        self,
+        path: Path,
+        level_dimensions: tuple[tuple[int, int], ...],
+        mpp: Mpp,
+        *,
+        objective_power: float | None = None,
+        properties: Mapping[str, str] | None = None,
+        series: tuple[SeriesInfo, ...] = (),
+        series_index: int = 0,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.path = path
+        self.level_dimensions = level_dimensions
+        self.objective_power = objective_power
+        self.properties = dict(properties or {})
+        width, height = level_dimensions[0]
+        self.series = series or (SeriesInfo(0, path.name, "slide", width, height),)
+        self.series_index = series_index
+        self.notes = (*mpp.notes, *notes)
+        self._mpp = mpp
+        self._closing = threading.Lock()
+        self._closed = False
+
+    @abstractmethod
+    def _decode(self, level: int, x: int, y: int, width: int, height: int) -> RGB:
+        """Return stored pixels of a non-empty region that lies inside the level."""
+
+    @abstractmethod
+    def _release(self) -> None:
+        """Let go of the file."""
+
+    @abstractmethod
+    def _hash(self) -> str:
+        """Compute the content hash."""
+
+    @property
+    def dimensions(self) -> tuple[int, int]:
+        """Width and height of level 0 in px."""
+        return self.level_dimensions[0]
+
+    @cached_property
+    def _level_scales(self) -> tuple[tuple[float, float], ...]:
+        """Level-0 px per level px, for each axis on its own: the two differ after truncation."""
+        width, height = self.dimensions
+        return tuple((width / w, height / h) for w, h in self.level_dimensions)
+
+    @property
+    def level_downsamples(self) -> tuple[float, ...]:
+        """Level-0 px per px of each level, mean of both axes."""
+        return tuple((sx + sy) / 2 for sx, sy in self._level_scales)
+
+    @property
+    def mpp(self) -> float | None:
+        """Micrometres per level-0 px, or None."""
+        return self._mpp.value
+
+    @property
+    def mpp_source(self) -> MppSource:
+        """Where :attr:`mpp` came from."""
+        return self._mpp.source
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Version-tagged name of the content; costs milliseconds."""
+        return self._hash()
+
+    @property
+    def kind(self) -> str:
+        """What the open image is: ``"slide"``, ``"label"``, ``"macro"`` or ``"thumbnail"``."""
+        return next(s.kind for s in self.series if s.index == self.series_index)
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._closed
+
+    def read(self, x: float, y: float, width: int, height: int, mpp: float) -> RGB:
+        """Read a region at a given scale; see :meth:`Slide.read`."""
+        if self.mpp is None:
+            raise SlideError(
+                f"{self.path}: the size of a pixel is unknown, so it cannot be read at "
+                f"{mpp:g} µm/px. State it: --mpp on the command line, mpp= in Python, or the spin box."
+            )
+        if not (np.isfinite(mpp) and mpp > 0):
+            raise ValueError(f"mpp must be a positive number of µm per px, not {mpp!r}")
+        scale = mpp / self.mpp
+        return self._resampled(x, y, width, height, scale, scale)
+
+    def read_level(self, level: int, x: int, y: int, width: int, height: int) -> RGB:
+        """Read stored pixels of one pyramid level; see :meth:`Slide.read_level`."""
+        if not 0 <= level < len(self.level_dimensions):
+            raise ValueError(f"{self.path} has levels 0 to {len(self.level_dimensions) - 1}, not {level}")
+        if width < 0 or height < 0:
+            raise ValueError(f"a region cannot be {width} x {height} px")
+        full_width, full_height = self.level_dimensions[level]
+        left, top = max(x, 0), max(y, 0)
+        right, bottom = min(x + width, full_width), min(y + height, full_height)
+        if right <= left or bottom <= top:
+            return np.full((height, width, 3), 255, np.uint8)
+        pixels = self._checked_decode(level, left, top, right - left, bottom - top)
+        if pixels.shape[:2] == (height, width):
+            return pixels
+        padded = np.full((height, width, 3), 255, np.uint8)
+        padded[top - y : bottom - y, left - x : right - x] = pixels
+        return padded
+
+    def thumbnail(self, max_px: int) -> RGB:
+        """Return the whole slide, its longer side at most ``max_px`` px."""
+        if max_px < 1:
+            raise ValueError(f"a thumbnail needs at least 1 px, not {max_px}")
+        width, height = self.dimensions
+        shrink = max(1.0, max(width, height) / max_px)
+        small_width, small_height = max(1, round(width / shrink)), max(1, round(height / shrink))
+        return self._resampled(0, 0, small_width, small_height, width / small_width, height / small_height)
+
+    def close(self) -> None:
+        """Close the file; closing twice is harmless."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        width, height = self.dimensions
+        return f"<{type(self).__name__} {self.path.name}: {width} x {height} px, mpp {self.mpp}>"
+
+    def _checked_decode(self, level: int, x: int, y: int, width: int, height: int) -> RGB:
+        """Decode a region inside a level, turning whatever goes wrong into a :class:`SlideError`."""
+        if self._closed:
+            raise SlideError(f"{self.path}: this slide was closed; open it again with open_slide().")
+        try:
+            return self._decode(level, x, y, width, height)
+        except SlideError:
+            raise
+        except Exception as error:
+            raise SlideError(
+                f"{self.path}: cannot read level {level} at ({x}, {y}): {error}. "
+                "The file is probably damaged; copy it again from its source."
+            ) from error
+
+    def _best_level(self, scale: float) -> int:
+        """Return the coarsest level that is not coarser than ``scale`` level-0 px per px."""
+        fine = [i for i, d in enumerate(self.level_downsamples) if d <= scale * LEVEL_TOLERANCE]
+        return max(fine, key=self.level_downsamples.__getitem__, default=0)
+
+    def _resampled(
+        self, x: float, y: float, width: int, height: int, scale_x: float, scale_y: float
+    ) -> RGB:
+        """Read a region with ``scale_x`` by ``scale_y`` level-0 px under each px of the result."""
+        from napari_fish.slides.resample import footprint, resample
+
+        if width < 0 or height < 0:
+            raise ValueError(f"a region cannot be {width} x {height} px")
+        level = self._best_level(min(scale_x, scale_y))
+        level_x, level_y = self._level_scales[level]
+        step_x, step_y = scale_x / level_x, scale_y / level_y
+        start_x, start_y = x / level_x, y / level_y
+        columns = footprint(start_x, step_x, width)
+        result = np.empty((height, width, 3), np.uint8)
+        block = max(1, int(BLOCK_PIXELS / max(1.0, len(columns) * step_y)))
+        for row in range(0, height, block):
+            count = min(block, height - row)
+            rows = footprint(start_y + row * step_y, step_y, count)
+            source = self.read_level(level, columns.start, rows.start, len(columns), len(rows))
+            result[row : row + count] = resample(
+                source,
+                (count, width),
+                (start_y + row * step_y - rows.start, start_x - columns.start),
+                (step_y, step_x),
+            )
+        return result

@@ -1,163 +1,26 @@
-"""The Slide protocol, and the geometry that all backends share."""
+"""The geometry that all backends share."""
 
 from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self, runtime_checkable
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from napari_fish.errors import SlideError
 from napari_fish.slides.mpp import Mpp, MppSource
-
-RGB = NDArray[np.uint8]
+from napari_fish.slides.protocol import RGB, SeriesInfo
 
 # A level this little too coarse still counts as fine enough: rounded mpp values (0.2457 against
 # 0.25) must not force a read of the next finer level, which costs four times the pixels.
 LEVEL_TOLERANCE = 1.02
 # Source pixels resampled at a time; bounds the memory of one read whatever its size.
 BLOCK_PIXELS = 16 * 2**20
-
-
-@dataclass(frozen=True)
-class SeriesInfo:
-    """One image inside a slide file.
-
-    Attributes
-    ----------
-    index : int
-        What to pass as ``series`` to open this image.
-    name : str
-        Name given by the file, or a made-up one.
-    kind : str
-        ``"slide"``, or ``"label"``, ``"macro"`` or ``"thumbnail"`` for images that must never
-        enter a database.
-    width, height : int
-        Size in px.
-    """
-
-    index: int
-    name: str
-    kind: str
-    width: int
-    height: int
-
-
-@runtime_checkable
-class Slide(Protocol):
-    """A pyramidal RGB image with a physical scale; every method may be called from any thread.
-
-    Attributes
-    ----------
-    path : Path
-        The file or folder that was opened.
-    backend : str
-        Name of the library that reads it.
-    dimensions : tuple of int
-        Width and height of level 0 in px.
-    level_dimensions : tuple of tuple of int
-        Width and height of every level in px.
-    level_downsamples : tuple of float
-        Level-0 px per px of each level, never rounded.
-    mpp : float or None
-        Micrometres per level-0 px; None when nobody knows.
-    mpp_source : str
-        Where ``mpp`` came from, see :class:`~napari_fish.slides.mpp.MppSource`.
-    objective_power : float or None
-        Magnification of the objective, as the file states it.
-    properties : mapping of str to str
-        Everything else the file says about itself.
-    content_hash : str
-        Names the content: the same after the slide was moved or renamed.
-    series : tuple of SeriesInfo
-        The images inside the file.
-    series_index : int
-        Which of them is open.
-    kind : str
-        What the open image is, as in :class:`SeriesInfo`.
-    notes : tuple of str
-        What a user should know about this file, such as an absurd mpp that was not believed.
-    """
-
-    path: Path
-    backend: str
-    level_dimensions: tuple[tuple[int, int], ...]
-    objective_power: float | None
-    properties: Mapping[str, str]
-    series: tuple[SeriesInfo, ...]
-    series_index: int
-    notes: tuple[str, ...]
-
-    @property
-    def dimensions(self) -> tuple[int, int]: ...
-    @property
-    def level_downsamples(self) -> tuple[float, ...]: ...
-    @property
-    def mpp(self) -> float | None: ...
-    @property
-    def mpp_source(self) -> MppSource: ...
-    @property
-    def content_hash(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def closed(self) -> bool: ...
-
-    def read(self, x: float, y: float, width: int, height: int, mpp: float) -> RGB:
-        """Read a region at a given scale.
-
-        Parameters
-        ----------
-        x, y : float
-            Top left corner in level-0 px; may lie outside the slide.
-        width, height : int
-            Size of the result in px of the result.
-        mpp : float
-            Micrometres per px of the result.
-
-        Returns
-        -------
-        ndarray of uint8, shape (height, width, 3)
-            RGB; white outside the slide and under transparency.
-        """
-        ...
-
-    def read_level(self, level: int, x: int, y: int, width: int, height: int) -> RGB:
-        """Read stored pixels of one pyramid level, for display.
-
-        Parameters
-        ----------
-        level : int
-            Pyramid level.
-        x, y, width, height : int
-            Region in px of that level; may lie outside the slide.
-
-        Returns
-        -------
-        ndarray of uint8, shape (height, width, 3)
-            RGB; white outside the slide and under transparency.
-        """
-        ...
-
-    def thumbnail(self, max_px: int) -> RGB:
-        """Return the whole slide as an RGB image whose longer side has at most ``max_px`` px."""
-        ...
-
-    def close(self) -> None:
-        """Close the file; closing twice is harmless."""
-        ...
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
 
 class PyramidSlide(ABC):
@@ -319,9 +182,7 @@ class PyramidSlide(ABC):
         fine = [i for i, d in enumerate(self.level_downsamples) if d <= scale * LEVEL_TOLERANCE]
         return max(fine, key=self.level_downsamples.__getitem__, default=0)
 
-    def _resampled(
-        self, x: float, y: float, width: int, height: int, scale_x: float, scale_y: float
-    ) -> RGB:
+    def _resampled(self, x: float, y: float, width: int, height: int, scale_x: float, scale_y: float) -> RGB:
         """Read a region with ``scale_x`` by ``scale_y`` level-0 px under each px of the result."""
         from napari_fish.slides.resample import footprint, resample
 

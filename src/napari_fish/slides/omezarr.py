@@ -1,0 +1,239 @@
+"""OME-Zarr 0.4 and 0.5, in a folder or a zip file."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import zarr
+
+from napari_fish.errors import SlideError
+from napari_fish.slides.base import PyramidSlide
+from napari_fish.slides.identity import combine, digest
+from napari_fish.slides.mpp import Mpp, decide_mpp
+from napari_fish.slides.ome import OmeImage, micrometres, read_ome
+from napari_fish.slides.pixels import MAX_BLOCK_BYTES, significant_bits, to_rgb, why_not_rgb
+from napari_fish.slides.protocol import RGB, SeriesInfo
+from napari_fish.slides.series import choose_series, kind_of
+
+METADATA = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
+HASHED_CHUNKS = 16
+"""Chunks of each level that go into the content hash."""
+
+
+@dataclass(frozen=True)
+class Multiscale:
+    """One image of an OME-Zarr: its arrays, largest first, and what is said about it."""
+
+    path: str
+    name: str
+    arrays: tuple[Any, ...]
+    axes: str
+    mpp: tuple[float | None, float | None]
+    objective_power: float | None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in px."""
+        return self.size_of(self.arrays[0])
+
+    def size_of(self, array: Any) -> tuple[int, int]:
+        """Width and height of one level in px."""
+        return int(array.shape[self.axes.index("x")]), int(array.shape[self.axes.index("y")])
+
+    @property
+    def channels(self) -> int:
+        """Samples a pixel."""
+        return int(self.arrays[0].shape[self.axes.index("c")]) if "c" in self.axes else 1
+
+
+class OmeZarrSlide(PyramidSlide):
+    """A slide in an OME-Zarr."""
+
+    backend = "zarr"
+
+    def __init__(self, path: Path, store: Any, image: Multiscale, mpp: Mpp, **about: Any) -> None:
+        super().__init__(
+            path,
+            tuple(image.size_of(a) for a in image.arrays),
+            mpp,
+            objective_power=image.objective_power,
+            **about,
+        )
+        self._store = store
+        self._image = image
+        smallest = image.arrays[-1]
+        self._bits = 8
+        if smallest.dtype != np.uint8:
+            fits = smallest.size <= 3 * 4096**2
+            self._bits = significant_bits(np.asarray(smallest[...])) if fits else 16
+
+    def _decode(self, level: int, x: int, y: int, width: int, height: int) -> RGB:
+        where = {"y": slice(y, y + height), "x": slice(x, x + width), "c": slice(None)}
+        axes = self._image.axes
+        pixels = np.asarray(self._image.arrays[level][tuple(where.get(a, 0) for a in axes)])
+        kept = [a for a in axes if a in where]
+        if "c" not in kept:
+            return to_rgb(pixels[..., None] if kept == ["y", "x"] else pixels.T[..., None], self._bits)
+        return to_rgb(pixels.transpose([kept.index(a) for a in "yxc"]), self._bits)
+
+    def _release(self) -> None:
+        self._store.close()
+
+    def _hash(self) -> str:
+        """Hash the metadata and a sample of each level's chunks: the same for a folder and its zip."""
+        parts = []
+        for level, array in enumerate(self._image.arrays):
+            counts = [-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True)]
+            total = int(np.prod(counts))
+            chosen = sorted({total * i // HASHED_CHUNKS for i in range(HASHED_CHUNKS)})
+            shape = repr((level, array.shape, str(array.dtype), array.chunks)).encode()
+            chunks = [
+                _stored(self.path, f"{array.path}/{array.metadata.encode_chunk_key(_nth(i, counts))}")
+                for i in chosen
+            ]
+            parts.append(digest(shape, *chunks))
+        return combine(parts)
+
+
+def _nth(index: int, counts: list[int]) -> tuple[int, ...]:
+    """Return the coordinates of a chunk from its number."""
+    return tuple(int(i) for i in np.unravel_index(index, counts))
+
+
+def _stored(path: Path, key: str) -> bytes:
+    """Return what a folder or zip file holds under a key; nothing when it holds nothing."""
+    try:
+        if path.is_dir():
+            return (path / key.lstrip("/")).read_bytes()
+        with zipfile.ZipFile(path) as archive:
+            return archive.read(key.lstrip("/"))
+    except (FileNotFoundError, KeyError):
+        return b""
+
+
+def is_zarr_folder(path: Path) -> bool:
+    """Whether a folder is the root of a zarr hierarchy."""
+    return any((path / name).is_file() for name in METADATA)
+
+
+def open_omezarr(path: Path, mpp: float | None = None, series: int | None = None) -> OmeZarrSlide:
+    """Open an OME-Zarr folder or zip file."""
+    try:
+        store: Any
+        if path.is_dir():
+            store, root = zarr.storage.LocalStore(path, read_only=True), ""
+        else:
+            store, root = zarr.storage.ZipStore(path, mode="r"), _root_in_zip(path)
+    except (OSError, zipfile.BadZipFile, RuntimeError) as error:
+        raise SlideError(f"{path}: this is no OME-Zarr, or it is damaged ({error}).") from error
+    try:
+        return _open_image(path, store, root, mpp, series)
+    except SlideError:
+        store.close()
+        raise
+    except Exception as error:
+        store.close()
+        raise SlideError(
+            f"{path}: this OME-Zarr is damaged or incomplete ({type(error).__name__}: {error}); copy it again."
+        ) from error
+
+
+def _root_in_zip(path: Path) -> str:
+    """Return the folder inside a zip file that holds the hierarchy: the top, or one folder down."""
+    with zipfile.ZipFile(path) as archive:
+        found = [PurePosixPath(n).parent for n in archive.namelist() if PurePosixPath(n).name in METADATA]
+    if not found:
+        raise SlideError(f"{path}: this zip file holds no OME-Zarr.")
+    root = min(found, key=lambda p: len(p.parts))
+    return "" if str(root) == "." else str(root)
+
+
+def _open_image(path: Path, store: Any, root: str, user: float | None, wanted: int | None) -> OmeZarrSlide:
+    group = zarr.open_group(store, path=root, mode="r")
+    images = list(_images(path, group))
+    infos = tuple(SeriesInfo(i, m.name, kind_of(m.name), *m.size) for i, m in enumerate(images))
+    chosen = choose_series(path, infos, wanted)
+    image = images[chosen.index]
+    for array in image.arrays:
+        why = why_not_rgb(image.channels, array.dtype)
+        if why:
+            raise SlideError(f"{path}: cannot be read as a slide: {why}.")
+        if int(np.prod(array.chunks)) * array.dtype.itemsize > MAX_BLOCK_BYTES:
+            raise SlideError(
+                f"{path}: its chunks of {array.chunks} px are too large to read; store smaller ones."
+            )
+    more = [a for a, n in zip(image.axes, image.arrays[0].shape, strict=True) if a in "tz" and n > 1]
+    return OmeZarrSlide(
+        path,
+        store,
+        image,
+        decide_mpp(path, user=user, file=image.mpp, objective=image.objective_power),
+        properties={f"ome-zarr.{k}": str(v)[:10_000] for k, v in group.attrs.items()},
+        series=infos,
+        series_index=chosen.index,
+        notes=(f"holds a stack over {' and '.join(more)}; its first plane is shown",) if more else (),
+    )
+
+
+def _images(path: Path, group: Any) -> Iterator[Multiscale]:
+    """Yield the images in a hierarchy: its own, or those of the bioformats2raw layout."""
+    about = _ome_attributes(group)
+    if "plate" in about or "well" in about:
+        raise SlideError(f"{path}: this OME-Zarr is a plate; open one of the images inside it.")
+    if "multiscales" in about:
+        yield _multiscale(group, about, None)
+        return
+    names = [n for n in sorted(group.group_keys(), key=lambda n: (len(n), n)) if n != "OME"]
+    described: tuple[OmeImage, ...] = ()
+    if "OME" in group:
+        names = _ome_attributes(group["OME"]).get("series", names)
+        described = read_ome(_stored(path, f"{group.path}/OME/METADATA.ome.xml").decode("utf-8", "replace"))
+    found = False
+    for index, name in enumerate(names):
+        attributes = _ome_attributes(group[name])
+        if "multiscales" in attributes:
+            found = True
+            yield _multiscale(group[name], attributes, described[index] if index < len(described) else None)
+    if not found:
+        raise SlideError(f"{path}: there is no multiscale image in this zarr, so it is no OME-Zarr.")
+
+
+def _multiscale(group: Any, about: dict[str, Any], described: OmeImage | None) -> Multiscale:
+    """Read one image's levels, axes and scale."""
+    image = about["multiscales"][0]
+    axes = "".join((a["name"] if isinstance(a, dict) else a)[0] for a in image.get("axes", "tczyx")).lower()
+    units = {a["name"][0]: a.get("unit", "") for a in image.get("axes", ()) if isinstance(a, dict)}
+    scales = [
+        t["scale"]
+        for owner in (image["datasets"][0], image)
+        for t in owner.get("coordinateTransformations", ())
+        if t["type"] == "scale"
+    ]
+    mpp = []
+    for axis in "xy":
+        at = axes.index(axis)
+        value = float(np.prod([s[at] for s in scales])) if scales else None
+        mpp.append(None if value is None or not units.get(axis) else micrometres(value, units[axis]))
+    if described and not any(mpp):
+        mpp = list(described.mpp)
+    arrays = sorted((group[d["path"]] for d in image["datasets"]), key=lambda a: -a.size)
+    name = (described.name if described else "") or image.get("name") or group.basename or "image"
+    return Multiscale(
+        group.path,
+        name,
+        tuple(arrays),
+        axes,
+        (mpp[0], mpp[1]),
+        described.objective_power if described else None,
+    )
+
+
+def _ome_attributes(group: Any) -> dict[str, Any]:
+    """Return a group's OME attributes: under ``ome`` since 0.5, at the top before."""
+    attributes = dict(group.attrs)
+    return dict(attributes.get("ome", attributes))

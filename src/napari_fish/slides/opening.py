@@ -1,0 +1,188 @@
+"""Open any slide: look at what a file is, not at what it is called."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+from napari_fish.errors import SlideError
+from napari_fish.slides.base import PyramidSlide
+
+log = logging.getLogger(__name__)
+
+SLIDE_SUFFIXES = frozenset(
+    [
+        ".svs",
+        ".ndpi",
+        ".mrxs",
+        ".scn",
+        ".vms",
+        ".vmu",
+        ".bif",
+        ".svslide",
+        ".tif",
+        ".tiff",
+        ".btf",
+        ".dcm",
+        ".czi",
+        ".png",
+        ".jpg",
+        ".jpeg",
+    ]
+)
+"""Endings of files worth trying; ``.zarr`` folders and ``.zarr.zip`` files come on top."""
+LARGEST_SIDE = 2**31 - 1
+"""Pixels; beyond this a declared size is a damaged header."""
+TIFF_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+IMAGE_MAGIC = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
+ZIP_MAGIC = b"PK\x03\x04"
+
+
+def open_slide(path: str | Path, mpp: float | None = None, series: int | None = None) -> PyramidSlide:
+    """Open a slide of any supported format.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, an OME-Zarr folder, or a folder with the DICOM files of one slide.
+    mpp : float, optional
+        Micrometres per level-0 px, when you know better than the file.
+    series : int, optional
+        Which image of the file to open, as numbered in :attr:`Slide.series`; the slide itself by default.
+
+    Returns
+    -------
+    Slide
+        Close it when done, or use it as a context manager.
+
+    Raises
+    ------
+    SlideError
+        When the file cannot be read as a slide; the message says why and what to do.
+    """
+    path = Path(path).expanduser()
+    try:
+        slide = _open(path, mpp, series)
+    except PermissionError as error:
+        raise SlideError(
+            f"{path}: no permission to read it. Ask its owner, or change its permissions."
+        ) from error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise SlideError(f"{path}: there is no such file.") from error
+    except OSError as error:
+        raise SlideError(f"{path}: cannot be read ({error}). Check the disk or the network.") from error
+    if max(max(size) for size in slide.level_dimensions) > LARGEST_SIDE or min(slide.dimensions) < 1:
+        slide.close()
+        raise SlideError(
+            f"{path}: declares {slide.dimensions} px, which is beyond reason; the file is damaged."
+        )
+    for note in slide.notes:
+        log.info("%s: %s", path, note)
+    return slide
+
+
+def find_slides(folder: str | Path) -> Iterator[Path]:
+    """Yield whatever in a folder and its subfolders looks like a slide by name, in sorted order.
+
+    Nothing is opened. An OME-Zarr folder is one slide, and so is a folder of DICOM files; a folder
+    that belongs to a ``.mrxs`` file is passed over.
+    """
+    folder = Path(folder).expanduser()
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise SlideError(f"{folder}: cannot list this folder ({error}).") from error
+    companions = {e.stem for e in entries if e.suffix.lower() == ".mrxs"}
+    if any(e.suffix.lower() == ".dcm" for e in entries):
+        yield folder
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            if (
+                entry.suffix.lower() == ".zarr"
+                or (entry / "zarr.json").is_file()
+                or (entry / ".zgroup").is_file()
+            ):
+                yield entry
+            elif entry.name not in companions:
+                yield from find_slides(entry)
+        elif entry.suffix.lower() in SLIDE_SUFFIXES - {".dcm"} or entry.name.lower().endswith(".zarr.zip"):
+            yield entry
+
+
+def _open(path: Path, mpp: float | None, series: int | None) -> PyramidSlide:
+    from napari_fish.slides.image import open_image
+    from napari_fish.slides.omezarr import open_omezarr
+    from napari_fish.slides.openslide import open_openslide
+
+    if path.is_dir():
+        return _open_folder(path, mpp, series)
+    with path.open("rb") as file:
+        start = file.read(16)
+    if not start:
+        raise SlideError(f"{path}: the file is empty. Copy it again from its source.")
+    if start.startswith(ZIP_MAGIC):
+        return open_omezarr(path, mpp, series)
+    if start.startswith(IMAGE_MAGIC):
+        return open_image(path, mpp, series)
+    if start.startswith(TIFF_MAGIC):
+        return _open_tiff_family(path, mpp, series)
+    if path.suffix.lower() == ".mrxs" and not path.with_suffix("").is_dir():
+        raise SlideError(
+            f"{path}: its folder {path.stem}, which holds the pixels, is missing. "
+            "Copy the folder to the same place, under the same name."
+        )
+    try:
+        return open_openslide(path, mpp, series)
+    except SlideError as error:
+        if "does not know this format" not in str(error):
+            raise
+        raise SlideError(
+            f"{path}: this is not a slide in any known format, whatever its name says. "
+            "Known are svs, ndpi, mrxs, scn, vms, bif, svslide, DICOM, TIFF, OME-TIFF, OME-Zarr, PNG and JPEG."
+        ) from error
+
+
+def _open_tiff_family(path: Path, mpp: float | None, series: int | None) -> PyramidSlide:
+    """Open a TIFF with the library that sees more of it.
+
+    OpenSlide knows the scanners' dialects but neither OME-TIFF series nor pyramids in SubIFDs;
+    tifffile knows those and every compression.
+    """
+    import openslide
+
+    from napari_fish.slides.openslide import open_openslide
+    from napari_fish.slides.tiff import is_beyond_openslide, is_truncated, open_tiff
+
+    vendor = openslide.OpenSlide.detect_format(path)
+    if vendor is None or is_beyond_openslide(path, vendor):
+        return open_tiff(path, mpp, series)
+    if is_truncated(path):
+        raise SlideError(f"{path}: the file ends early; it is truncated. Copy it again.")
+    try:
+        return open_openslide(path, mpp, series)
+    except SlideError as refused:
+        try:
+            return open_tiff(path, mpp, series)
+        except SlideError:
+            raise refused from None
+
+
+def _open_folder(path: Path, mpp: float | None, series: int | None) -> PyramidSlide:
+    """Open a folder: an OME-Zarr, or the DICOM files of one slide."""
+    from napari_fish.slides.omezarr import is_zarr_folder, open_omezarr
+    from napari_fish.slides.openslide import open_openslide
+
+    if is_zarr_folder(path):
+        return open_omezarr(path, mpp, series)
+    refused: SlideError | None = None
+    for instance in sorted(path.glob("*.dcm")):
+        try:
+            return open_openslide(instance, mpp, series)
+        except SlideError as error:
+            refused = error
+    if refused is not None:
+        raise SlideError(f"{path}: none of its DICOM files is a slide ({refused}).")
+    raise SlideError(f"{path}: this is a folder, but no OME-Zarr and no DICOM slide. Name a slide inside it.")

@@ -1,0 +1,201 @@
+"""A slide becomes its mosaic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_fish.errors import NoTissue
+from napari_fish.mosaic.artefacts import Measured, Measurer
+from napari_fish.mosaic.grid import Block, blocks, patch_size, patches_on
+from napari_fish.mosaic.masks import MaskLike, tissue_from_mask
+from napari_fish.mosaic.params import MosaicParams
+from napari_fish.mosaic.reading import Progress, ShouldStop, known_mpp, overlapped
+from napari_fish.mosaic.select import colour_clusters, representatives
+from napari_fish.mosaic.tissue import segment
+from napari_fish.mosaic.values import Mosaic, Patch
+from napari_fish.slides import Slide
+
+BLOCK_PX = 1024
+"""Side of a block read at once, in px as read: wide enough that few tiles are decoded twice."""
+SURELY_DEBRIS = 0.9
+"""A slide on which every patch is an artefact with at least this probability has no tissue."""
+
+
+def make_mosaic(
+    slide: Slide,
+    params: MosaicParams | None = None,
+    mask: MaskLike | None = None,
+    *,
+    progress: Progress | None = None,
+    should_stop: ShouldStop | None = None,
+    threads: int | None = None,
+) -> Mosaic:
+    """Choose the patches that stand for a slide.
+
+    Parameters
+    ----------
+    slide : Slide
+        A slide whose mpp is known.
+    params : MosaicParams, optional
+        The parameters, such as ``preset("paper")``.
+    mask : array, path or polygons, optional
+        Where the tissue is, instead of finding it; see :func:`~napari_fish.mosaic.masks.tissue_from_mask`.
+    progress : callable, optional
+        Called with the work done and all the work.
+    should_stop : callable, optional
+        Asked now and then; when it says yes, :class:`~napari_fish.errors.Cancelled` is raised.
+    threads : int, optional
+        How many threads read and measure; never changes the result.
+
+    Returns
+    -------
+    Mosaic
+        At least one patch.
+
+    Raises
+    ------
+    NoTissue
+        When there is no tissue on the slide, with the reason.
+    SlideError
+        When the slide's mpp is unknown, or when it is a label or macro image.
+    """
+    params = params or MosaicParams()
+    mpp = known_mpp(slide)
+    report = progress or (lambda done, total: None)
+    report(0, 100)
+    size = patch_size(mpp, params)
+    if mask is None:
+        tissue = segment(slide, params.tissue, threads=threads, should_stop=should_stop)
+    else:
+        tissue = tissue_from_mask(slide, mask, params.tissue, size)
+    report(20, 100)
+    corners = patches_on(tissue, size)
+    places = np.concatenate(corners) if corners else np.empty((0, 2), np.int64)
+    if len(places) == 0:
+        raise NoTissue(f"{slide.path}: no patch lies on the tissue of the mask. Draw a larger mask.")
+    reader = _Reader(slide, Measurer(params), size)
+    measured = reader.measure(corners, report, should_stop, threads)
+    patches, rescued = _judged(slide, places, measured, params)
+    kept = np.array([i for i, patch in enumerate(patches) if not patch.reason])
+    histograms = np.stack([measured[i].histogram for i in kept])
+    clusters = colour_clusters(histograms, params.clusters, params.n_init, params.seed)
+    candidates = [replace(patches[i], cluster=int(c)) for i, c in zip(kept, clusters, strict=True)]
+    chosen = _chosen(candidates, params, reader)
+    report(100, 100)
+    return Mosaic(
+        slide=slide.path,
+        dimensions=slide.dimensions,
+        mpp=mpp,
+        patch_size=size,
+        patches=tuple(chosen),
+        candidates=tuple(candidates),
+        dropped=tuple(patch for patch in patches if patch.reason),
+        contours=tissue.contours,
+        params=replace(params, tissue=tissue.params),
+        retried=tissue.retried,
+        rescued=rescued,
+        masked=mask is not None,
+    )
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads patches at the scale at which they are measured."""
+
+    slide: Slide
+    measurer: Measurer
+    size: int
+
+    def measure(
+        self,
+        corners: list[NDArray[np.int64]],
+        report: Progress,
+        should_stop: ShouldStop | None,
+        threads: int | None,
+    ) -> list[Measured]:
+        """Read and measure every patch, several blocks at a time."""
+        jobs = blocks(corners, self.size, max(1, BLOCK_PX // self.measurer.side))
+        count = sum(map(len, corners))
+        result: dict[int, Measured] = {}
+        for values in overlapped(self.block, jobs, threads=threads, should_stop=should_stop):
+            result.update(values)
+            report(20 + 70 * len(result) // count, 100)
+        return [result[i] for i in range(count)]
+
+    def block(self, block: Block) -> dict[int, Measured]:
+        """Read a block and measure its patches, by their numbers."""
+        side = self.measurer.side
+        mpp = known_mpp(self.slide) * self.size / side
+        pixels = self.slide.read(block.x, block.y, block.columns * side, block.rows * side, mpp)
+        result = {}
+        for number, column, row in block.members:
+            cut = pixels[row * side : (row + 1) * side, column * side : (column + 1) * side]
+            result[number] = self.measurer(np.ascontiguousarray(cut))
+        return result
+
+
+def _judged(
+    slide: Slide, places: NDArray[np.int64], measured: Sequence[Measured], params: MosaicParams
+) -> tuple[list[Patch], bool]:
+    """Return the patches with the reasons to drop them, and whether one had to be taken back."""
+    patches = [
+        _patch(int(x), int(y), value, _reason(value, params))
+        for (x, y), value in zip(places, measured, strict=True)
+    ]
+    if not all(patch.reason for patch in patches):
+        return patches, False
+    if all(patch.reason == "artefact" and patch.artefact >= SURELY_DEBRIS for patch in patches):
+        raise NoTissue(
+            f"{slide.path}: no tissue found; all {len(patches)} patches show pen marks or debris. "
+            "If this is tissue, switch the artefact filter off or give a mask and switch it off."
+        )
+    # A slide with tissue must be found by somebody: the sharpest of the blurred, else the least white,
+    # else the least suspicious patch comes back.
+    best = max(range(len(patches)), key=lambda i: (*_merit(patches[i]), -i))
+    patches[best] = replace(patches[best], reason="")
+    return patches, True
+
+
+def _merit(patch: Patch) -> tuple[int, float]:
+    """Rank a dropped patch among others: the higher, the better."""
+    merits = {"artefact": (0, -patch.artefact), "white": (1, -patch.white), "blur": (2, patch.focus)}
+    return merits[patch.reason]
+
+
+def _reason(value: Measured, params: MosaicParams) -> str:
+    """Say why a patch is dropped, or return the empty string."""
+    if value.white > params.white_share:
+        return "white"
+    if params.artefacts and value.artefact > params.artefact_threshold:
+        return "artefact"
+    if params.focus and value.focus < params.min_focus:
+        return "blur"
+    return ""
+
+
+def _patch(x: int, y: int, value: Measured, reason: str = "", cluster: int = -1) -> Patch:
+    return Patch(
+        x, y, cluster, round(value.white, 4), round(value.artefact, 4), round(value.focus, 4), reason
+    )
+
+
+def _chosen(candidates: Sequence[Patch], params: MosaicParams, reader: _Reader) -> list[Patch]:
+    """Choose a few patches of each colour cluster."""
+    members: list[Patch] = []
+    centres: list[Patch] = []
+    for cluster in sorted({patch.cluster for patch in candidates}):
+        own = [patch for patch in candidates if patch.cluster == cluster]
+        corners = np.array([(patch.x, patch.y) for patch in own], np.int64)
+        nearest, middle = representatives(corners, params.share, params.n_init, params.seed)
+        members += [own[i] for i in nearest]
+        if params.representative == "centre":
+            for x, y in middle.tolist():
+                value = reader.block(Block(x, y, 1, 1, ((0, 0, 0),)))[0]
+                if value.white <= params.white_share:
+                    centres.append(_patch(x, y, value, cluster=cluster))
+    # Members were tested for white before; should every centre be white, members stand in.
+    return centres or members

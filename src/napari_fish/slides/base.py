@@ -54,7 +54,7 @@ class PyramidSlide(ABC):
 
     @abstractmethod
     def _decode(self, level: int, x: int, y: int, width: int, height: int) -> RGB:
-        """Return stored pixels of a non-empty region that lies inside the level."""
+        """Return stored pixels of a non-empty region that lies inside the level, as a view if need be."""
 
     @abstractmethod
     def _release(self) -> None:
@@ -123,6 +123,11 @@ class PyramidSlide(ABC):
             raise ValueError(f"{self.path} has levels 0 to {len(self.level_dimensions) - 1}, not {level}")
         if width < 0 or height < 0:
             raise ValueError(f"a region cannot be {width} x {height} px")
+        pixels = self._padded(level, x, y, width, height)
+        return pixels if pixels.flags.owndata else pixels.copy()
+
+    def _padded(self, level: int, x: int, y: int, width: int, height: int) -> RGB:
+        """Read a region of a level, white outside; may be a view of the backend's own pixels."""
         full_width, full_height = self.level_dimensions[level]
         left, top = max(x, 0), max(y, 0)
         right, bottom = min(x + width, full_width), min(y + height, full_height)
@@ -198,7 +203,7 @@ class PyramidSlide(ABC):
         for row in range(0, height, block):
             count = min(block, height - row)
             rows = footprint(start_y + row * step_y, step_y, count)
-            source = self.read_level(level, columns.start, rows.start, len(columns), len(rows))
+            source = self._padded(level, columns.start, rows.start, len(columns), len(rows))
             result[row : row + count] = resample(
                 source,
                 (count, width),

@@ -35,7 +35,7 @@ class ArraySlide(PyramidSlide):
         self._files = files
 
     def _decode(self, level: int, x: int, y: int, width: int, height: int) -> RGB:
-        return self._pixels[y : y + height, x : x + width].copy()
+        return self._pixels[y : y + height, x : x + width]
 
     def _release(self) -> None:
         self._pixels = np.empty((0, 0, 3), np.uint8)

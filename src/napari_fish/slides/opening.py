@@ -69,7 +69,9 @@ def open_slide(path: str | Path, mpp: float | None = None, series: int | None = 
             f"{path}: no permission to read it. Ask its owner, or change its permissions."
         ) from error
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise SlideError(f"{path}: there is no such file.") from error
+        raise SlideError(
+            f"{path}: there is no such file. Check its name and that its disk is there."
+        ) from error
     except OSError as error:
         raise SlideError(f"{path}: cannot be read ({error}). Check the disk or the network.") from error
     if max(max(size) for size in slide.level_dimensions) > LARGEST_SIDE or min(slide.dimensions) < 1:

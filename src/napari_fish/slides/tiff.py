@@ -170,12 +170,13 @@ def open_tiff(path: Path, mpp: float | None = None, series: int | None = None) -
 
 
 def is_beyond_openslide(path: Path, vendor: str) -> bool:
-    """Whether a TIFF that OpenSlide would open holds images that it would not see."""
+    """Whether a TIFF that OpenSlide would open holds images or bits that it would not see."""
     if vendor != "generic-tiff":
         return False
     try:
         with tifffile.TiffFile(path) as tiff:
-            return bool(tiff.is_ome or tiff.pages.first.subifds)
+            first: Any = tiff.pages.first
+            return bool(tiff.is_ome or first.subifds or first.bitspersample != 8)
     except DAMAGE:
         return False
 

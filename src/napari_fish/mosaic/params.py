@@ -94,7 +94,7 @@ class MosaicParams:
     focus : bool
         Drop patches that are out of focus.
     min_focus : float
-        Sharpness below which a patch is out of focus: log2 of the contrast at 2 µm over that at 4 µm.
+        Sharpness below which a patch is out of focus: log2 of the contrast at 2 µm over that at 4 to 8 µm.
         Lower it to drop fewer.
     clusters : int
         Number of colour clusters.

@@ -30,7 +30,7 @@ FEATURES: tuple[str, ...] = (
     *("hue RG", "hue RB", "hue GB"),
     *("10 % density", "median density", "90 % density"),
     *(f"density of tissue {c} over the patch's median" for c in "RGB"),
-    *("share of tissue", "sharpness", "contrast at 2 µm", "contrast at 4 µm"),
+    *("share of tissue", "sharpness", "contrast at 2 µm", "contrast at 4 to 8 µm"),
 )
 """Names of the columns of :func:`tile_features`."""
 SHARPNESS = FEATURES.index("sharpness")
@@ -38,29 +38,31 @@ TISSUE_SHARE = FEATURES.index("share of tissue")
 
 
 @numba.njit(nogil=True, cache=True)
-def _bands(grey: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the squared detail of an image at one and at two px (à-trous wavelet of 1-2-1)."""
-    rows, columns = grey.shape
-    fine = grey.astype(np.float32)
+def _softened(source: NDArray[np.float32], step: int) -> NDArray[np.float32]:
+    """Average with neighbours ``step`` px away, weighted 1-2-1."""
+    rows, columns = source.shape
     line = np.empty((rows, columns), np.float32)
-    first = np.empty((rows, columns), np.float32)
-    second = np.empty((rows, columns), np.float32)
-    quarter = np.float32(0.25)
-    half = np.float32(0.5)
-    for step, source, target in ((1, fine, first), (2, first, second)):
-        for i in range(rows):
-            up, down = max(0, i - step), min(rows - 1, i + step)
-            for j in range(columns):
-                line[i, j] = quarter * (source[up, j] + source[down, j]) + half * source[i, j]
-        for i in range(rows):
-            for j in range(columns):
-                left, right = max(0, j - step), min(columns - 1, j + step)
-                target[i, j] = quarter * (line[i, left] + line[i, right]) + half * line[i, j]
+    result = np.empty((rows, columns), np.float32)
+    quarter, half = np.float32(0.25), np.float32(0.5)
+    for i in range(rows):
+        up, down = max(0, i - step), min(rows - 1, i + step)
+        for j in range(columns):
+            line[i, j] = quarter * (source[up, j] + source[down, j]) + half * source[i, j]
     for i in range(rows):
         for j in range(columns):
-            second[i, j] = (first[i, j] - second[i, j]) ** 2
-            first[i, j] = (fine[i, j] - first[i, j]) ** 2
-    return first, second
+            left, right = max(0, j - step), min(columns - 1, j + step)
+            result[i, j] = quarter * (line[i, left] + line[i, right]) + half * line[i, j]
+    return result
+
+
+@numba.njit(nogil=True, cache=True)
+def _bands(grey: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the squared detail of an image at one px, and at two and four px (à-trous wavelets)."""
+    whole = grey.astype(np.float32)
+    first = _softened(whole, 1)
+    third = _softened(_softened(first, 2), 4)
+    # Two coarser octaves, so that something is left to compare with when an image is very blurred.
+    return (whole - first) ** 2, (first - third) ** 2
 
 
 @numba.njit(nogil=True, cache=True)
@@ -166,6 +168,6 @@ def tile_features(rgb: RGB, grey: NDArray[np.uint8], patterns: NDArray[np.uint8]
 
 
 def sharpness(tiles: NDArray[np.float64]) -> float:
-    """Return the median sharpness of the tiles that are mostly tissue: log2 of contrast at 2 over 4 µm."""
+    """Return the median sharpness of the tiles that are mostly tissue, as in `FEATURES`."""
     share = tiles[:, TISSUE_SHARE]
     return float(np.median(tiles[share >= min(0.5, float(share.max())), SHARPNESS]))

@@ -104,7 +104,7 @@ def train_artefacts(
         "card": {
             "clean patches": number,
             "examples": {name: e.counts() for name, e in examples.items()},
-            "accuracy on the examples": {n: round(e.accuracy(filters[n]), 4) for n, e in examples.items()},
+            "share dropped of the examples": {n: e.dropped(filters[n]) for n, e in examples.items()},
             "seed": TRAINING_SEED,
             "demo slides": slides,
             "tissue": list(CREDITS if data is not None else CREDITS[:1]),
@@ -142,9 +142,14 @@ class _Examples:
             model.fit((rows - mean) / spread, shows, sample_weight=np.where(shows, 1.0, CLEAN_WEIGHT))
         return Filter(mean, spread, model.coef_[0], float(model.intercept_[0]), rank)
 
-    def accuracy(self, trained: Filter) -> float:
-        rows, shows = np.concatenate(self.rows), np.concatenate(self.shows)
-        return float(((trained(rows) > 0.5) == shows).mean())
+    def dropped(self, trained: Filter) -> dict[str, float]:
+        """Share of artefacts, and of clean examples, that the filter would drop."""
+        shows = np.concatenate(self.shows)
+        verdict = trained(np.concatenate(self.rows)) > 0.5
+        return {
+            "artefact": round(float(verdict[shows].mean()), 4),
+            "clean": round(float(verdict[~shows].mean()), 4),
+        }
 
 
 def _paint(clean: Clean, number: int, examples: dict[str, _Examples]) -> None:

@@ -29,7 +29,7 @@ class Patch:
     artefact : float
         Probability, 0 to 1, that it shows ink, a fold or debris; 0 when that was not asked.
     focus : float
-        Sharpness: log2 of the contrast at 2 µm over that at 4 µm.
+        Sharpness: log2 of the contrast at 2 µm over that at 4 to 8 µm.
     reason : str
         Why it was dropped (one of `REASONS`), or empty.
     """

@@ -52,9 +52,9 @@ class Grid:
             total += self.noise(rng, max(wavelength_um / 2**octave, 2 * STEP_UM)) * np.float32(0.55**octave)
         return total / np.float32(math.sqrt(sum(0.55 ** (2 * o) for o in range(octaves))))
 
-    def index(self, x_um: npt.NDArray[np.float64], y_um: npt.NDArray[np.float64]) -> tuple[
-        npt.NDArray[np.intp], npt.NDArray[np.intp]
-    ]:
+    def index(
+        self, x_um: npt.NDArray[np.float64], y_um: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """Return row and column of the coarse pixels under points given in µm."""
         rows = np.clip((y_um / STEP_UM).astype(np.intp), 0, self.shape[0] - 1)
         columns = np.clip((x_um / STEP_UM).astype(np.intp), 0, self.shape[1] - 1)

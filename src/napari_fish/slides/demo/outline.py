@@ -77,7 +77,9 @@ def _blob(
     rho = (np.abs(u) ** power + np.abs(v) ** power) ** (1 / power)
     around = np.arctan2(v, u)
     for harmonic in (2, 3, 4, 5):
-        rho = rho + rng.normal(0, 0.045 / math.sqrt(harmonic)) * np.cos(harmonic * around + rng.uniform(0, 6.28))
+        rho = rho + rng.normal(0, 0.045 / math.sqrt(harmonic)) * np.cos(
+            harmonic * around + rng.uniform(0, 6.28)
+        )
     return np.asarray((0.96 - rho) * min(radius_x, radius_y), np.float32)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 RGB = NDArray[np.uint8]
 LBP_BINS = 128
 """Bins of the histogram of local binary patterns, over 0 to 128."""
-# Positions of the 8 neighbours on the circle of radius 1, rounded as scikit-image does.
+# How far diagonal neighbours on the circle of radius 1 lie off, rounded as scikit-image does.
 _DIAGONAL = 0.70711
 
 
@@ -54,41 +54,50 @@ def white_share(image: NDArray[np.uint8], level: int) -> float:
     return float(np.count_nonzero(image > level) / image.size)
 
 
+@numba.njit(nogil=True, cache=True, inline="always")
+def _between(image: NDArray[np.float64], row: int, column: int, down: float, across: float) -> float:
+    """Interpolate between a pixel and its neighbours below and to the right."""
+    top = (1 - across) * image[row, column] + across * image[row, column + 1]
+    bottom = (1 - across) * image[row + 1, column] + across * image[row + 1, column + 1]
+    return (1 - down) * top + down * bottom
+
+
 @numba.njit(nogil=True, cache=True)
 def local_patterns(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return the rotation-invariant local binary patterns (P=8, R=1, "ror") of a grey image.
 
-    The same as scikit-image's, at a twentieth of the time.
+    The same as scikit-image's to the bit, at a twentieth of the time.
     """
     rows, columns = image.shape
     padded = np.zeros((rows + 2, columns + 2), np.float64)
     padded[1:-1, 1:-1] = image
     result = np.empty((rows, columns), np.uint8)
-    d = _DIAGONAL
-    e = 1 - d
-    for i in range(1, rows + 1):
-        for j in range(1, columns + 1):
-            c = padded[i, j]
-            up, down = padded[i - 1, j], padded[i + 1, j]
-            left, right = padded[i, j - 1], padded[i, j + 1]
+    for i in range(rows):
+        # Weights of the lower row, computed at the pixel's own place: the last bit decides ties.
+        above = (i - _DIAGONAL) - np.floor(i - _DIAGONAL)
+        below = (i + _DIAGONAL) - np.floor(i + _DIAGONAL)
+        for j in range(columns):
+            before = (j - _DIAGONAL) - np.floor(j - _DIAGONAL)
+            after = (j + _DIAGONAL) - np.floor(j + _DIAGONAL)
+            c = padded[i + 1, j + 1]
             code = 0
-            if right >= c:
+            if padded[i + 1, j + 2] >= c:
                 code |= 1
-            if e * (e * c + d * right) + d * (e * up + d * padded[i - 1, j + 1]) >= c:
+            if _between(padded, i, j + 1, above, after) >= c:
                 code |= 2
-            if up >= c:
+            if padded[i, j + 1] >= c:
                 code |= 4
-            if e * (e * c + d * left) + d * (e * up + d * padded[i - 1, j - 1]) >= c:
+            if _between(padded, i, j, above, before) >= c:
                 code |= 8
-            if left >= c:
+            if padded[i + 1, j] >= c:
                 code |= 16
-            if e * (e * c + d * left) + d * (e * down + d * padded[i + 1, j - 1]) >= c:
+            if _between(padded, i + 1, j, below, before) >= c:
                 code |= 32
-            if down >= c:
+            if padded[i + 2, j + 1] >= c:
                 code |= 64
-            if e * (e * c + d * right) + d * (e * down + d * padded[i + 1, j + 1]) >= c:
+            if _between(padded, i + 1, j + 1, below, after) >= c:
                 code |= 128
-            result[i - 1, j - 1] = LEAST_ROTATION[code]
+            result[i, j] = LEAST_ROTATION[code]
     return result
 
 

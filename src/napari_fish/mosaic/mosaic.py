@@ -21,6 +21,8 @@ from napari_fish.slides import Slide
 
 BLOCK_PX = 1024
 """Side of a block read at once, in px as read: wide enough that few tiles are decoded twice."""
+SOFTER = 0.4
+"""A blurred patch is at least so much less sharp (in log2) than the sharpest quarter of its slide."""
 SURELY_DEBRIS = 0.9
 """A slide on which every patch is an artefact with at least this probability has no tissue."""
 
@@ -142,8 +144,9 @@ def _judged(
     slide: Slide, places: NDArray[np.int64], measured: Sequence[Measured], params: MosaicParams
 ) -> tuple[list[Patch], bool]:
     """Return the patches with the reasons to drop them, and whether one had to be taken back."""
+    sharp = _focus_limit(measured, params)
     patches = [
-        _patch(int(x), int(y), value, _reason(value, params))
+        _patch(int(x), int(y), value, _reason(value, params, sharp))
         for (x, y), value in zip(places, measured, strict=True)
     ]
     if not all(patch.reason for patch in patches):
@@ -166,13 +169,20 @@ def _merit(patch: Patch) -> tuple[int, float]:
     return merits[patch.reason]
 
 
-def _reason(value: Measured, params: MosaicParams) -> str:
+def _focus_limit(measured: Sequence[Measured], params: MosaicParams) -> float:
+    """Return the sharpness below which a patch of this slide is out of focus."""
+    seen = [value.focus for value in measured if value.white <= params.white_share]
+    # Of a slide that is soft throughout, by its scanner or a wrong mpp, the best is still worth having.
+    return min(params.min_focus, float(np.quantile(seen, 0.75)) - SOFTER) if seen else params.min_focus
+
+
+def _reason(value: Measured, params: MosaicParams, sharp: float) -> str:
     """Say why a patch is dropped, or return the empty string."""
     if value.white > params.white_share:
         return "white"
     if params.artefacts and value.artefact > params.artefact_threshold:
         return "artefact"
-    if params.focus and value.focus < params.min_focus:
+    if params.focus and value.focus < sharp:
         return "blur"
     return ""
 

@@ -94,8 +94,8 @@ class MosaicParams:
     focus : bool
         Drop patches that are out of focus.
     min_focus : float
-        Sharpness below which a patch is out of focus: log2 of the contrast at 2 µm over that at 4 to 8 µm.
-        Lower it to drop fewer.
+        Sharpness below which a patch is out of focus: log2 of the contrast at 2 µm over that at 4 to
+        8 µm. Lower it to drop fewer. A slide that is soft throughout is judged by its own sharpest quarter.
     clusters : int
         Number of colour clusters.
     share : float
@@ -119,7 +119,7 @@ class MosaicParams:
     artefact_threshold: float = 0.5
     artefact_model: Literal["tiles", "lbp-5x", "lbp-20x"] = "tiles"
     focus: bool = True
-    min_focus: float = -1.0
+    min_focus: float = -1.3
     clusters: int = 9
     share: float = 0.05
     n_init: int = 10

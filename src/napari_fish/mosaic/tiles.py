@@ -14,6 +14,8 @@ GLASS_DENSITY = 0.35
 """Optical density (natural logarithm, summed over red, green and blue) below which a pixel is glass."""
 NOISE = 0.3
 """Variance in grey levels that JPEG and the sensor leave on the flattest tissue."""
+ROUNDING = 0.05
+"""Variance in grey levels that rounding to whole numbers leaves."""
 _CODES = np.unique(LEAST_ROTATION)
 _CODE_NUMBER = np.zeros(256, np.int64)
 _CODE_NUMBER[_CODES] = np.arange(len(_CODES))
@@ -33,7 +35,7 @@ FEATURES: tuple[str, ...] = (
     *("share of tissue", "sharpness", "contrast at 2 µm", "contrast at 4 to 8 µm"),
 )
 """Names of the columns of :func:`tile_features`."""
-SHARPNESS = FEATURES.index("sharpness")
+FINE, COARSE = FEATURES.index("contrast at 2 µm"), FEATURES.index("contrast at 4 to 8 µm")
 TISSUE_SHARE = FEATURES.index("share of tissue")
 
 
@@ -168,6 +170,9 @@ def tile_features(rgb: RGB, grey: NDArray[np.uint8], patterns: NDArray[np.uint8]
 
 
 def sharpness(tiles: NDArray[np.float64]) -> float:
-    """Return the median sharpness of the tiles that are mostly tissue, as in `FEATURES`."""
+    """Return the median over the tiles that are mostly tissue of log2(contrast at 2 µm / at 4 to 8 µm)."""
     share = tiles[:, TISSUE_SHARE]
-    return float(np.median(tiles[share >= min(0.5, float(share.max())), SHARPNESS]))
+    fine, coarse = tiles[share >= min(0.5, float(share.max()))][:, [FINE, COARSE]].T
+    # An image blurred beyond all detail has only rounding errors left; they must not count as detail.
+    detail = np.maximum(2.0**fine - NOISE, 0) + ROUNDING
+    return float(np.median(0.5 * (np.log2(detail) - coarse)))

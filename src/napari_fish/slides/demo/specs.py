@@ -62,7 +62,9 @@ class DemoSpec:
 
     def __post_init__(self) -> None:
         if self.diagnosis not in (*DIAGNOSES, GLASS):
-            raise ValueError(f"unknown demo diagnosis {self.diagnosis!r}; choose one of {', '.join(DIAGNOSES)}")
+            raise ValueError(
+                f"unknown demo diagnosis {self.diagnosis!r}; choose one of {', '.join(DIAGNOSES)}"
+            )
         unknown = set(self.artefacts) - set(ARTEFACTS)
         if unknown:
             raise ValueError(f"unknown artefacts {sorted(unknown)}; choose from {', '.join(ARTEFACTS)}")

@@ -24,8 +24,7 @@ class ArraySlide(PyramidSlide):
         for _ in range(levels - 1):
             last = self.levels[-1]
             rows, columns = (max(1, n // 2) for n in last.shape[:2])
-            cut = last[: rows * 2, : columns * 2].reshape(rows, 2, columns, 2, 3)
-            self.levels.append(cut.mean((1, 3)).astype(np.uint8))
+            self.levels.append(np.ascontiguousarray(last[: rows * 2 : 2, : columns * 2 : 2]))
         sizes = tuple((a.shape[1], a.shape[0]) for a in self.levels)
         source = MppSource.USER if mpp else MppSource.UNKNOWN
         series = (SeriesInfo(0, "memory", kind, *sizes[0]),)
@@ -50,10 +49,11 @@ def stain(
     rgb: RGB, where: NDArray[np.bool_], colour: tuple[int, int, int] = (190, 110, 170), seed: int = 0
 ) -> RGB:
     """Put grainy tissue where the mask says."""
-    rng = np.random.default_rng(seed)
-    grain = rng.integers(-25, 26, (*rgb.shape[:2], 1)).repeat(3, axis=2)
-    tissue = np.clip(np.asarray(colour) + grain, 0, 255).astype(np.uint8)
-    rgb[where] = tissue[where]
+    grain = np.random.default_rng(seed).integers(-25, 26, (64, 64, 1))
+    swatch = np.clip(np.asarray(colour) + grain, 0, 255).astype(np.uint8)
+    rows, columns = rgb.shape[:2]
+    tissue = np.tile(swatch, (rows // 64 + 1, columns // 64 + 1, 1))[:rows, :columns]
+    np.copyto(rgb, tissue, where=where[..., None])
     return rgb
 
 
@@ -63,7 +63,7 @@ def disc(height: int, width: int, y: float, x: float, radius: float) -> NDArray[
     return np.asarray((rows - y) ** 2 + (columns - x) ** 2 < radius**2)
 
 
-def tissue_slide(height: int = 4096, width: int = 5120, mpp: float = 0.5, margin: int = 300) -> ArraySlide:
+def tissue_slide(height: int = 1024, width: int = 1280, mpp: float = 2.0, margin: int = 75) -> ArraySlide:
     """A slide full of tissue of four colours but for a margin of glass."""
     rgb = glass(height, width)
     colours = [(190, 110, 170), (150, 80, 160), (220, 150, 190), (170, 60, 120)]

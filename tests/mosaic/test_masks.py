@@ -22,7 +22,7 @@ AREA_UM2 = (2000**2 - 1000**2) * 0.25
 
 
 def given(mask: MaskLike) -> Tissue:
-    return tissue_from_mask(ArraySlide(glass(3000, 4000), 0.5), mask, TissueParams(), 1024)
+    return tissue_from_mask(ArraySlide(glass(3000, 4000), 0.5, levels=1), mask, TissueParams(), 1024)
 
 
 def picture(step: int) -> np.ndarray:

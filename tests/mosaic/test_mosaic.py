@@ -30,12 +30,12 @@ def mosaic(slide: ArraySlide) -> Mosaic:
 
 
 def test_patches_lie_on_the_slide_in_level_0_pixels(mosaic: Mosaic) -> None:
-    assert mosaic.patch_size == 1024
+    assert mosaic.patch_size == 256
     assert mosaic.patches
     assert set(mosaic.patches) <= set(mosaic.candidates)
     for patch in mosaic.candidates:
-        assert 0 <= patch.x < 5120
-        assert 0 <= patch.y < 4096
+        assert 0 <= patch.x < 1280
+        assert 0 <= patch.y < 1024
         assert patch.cluster >= 0
         assert patch.reason == ""
 
@@ -58,43 +58,40 @@ def test_everything_on_tissue_is_either_a_candidate_or_dropped_for_a_reason(slid
 
 @pytest.mark.parametrize("count", range(1, 9))
 def test_slides_of_one_to_eight_patches_work(count: int) -> None:
-    rgb = stain(glass(1024, 1024 * count), np.ones((1024, 1024 * count), bool))
-    mosaic = make_mosaic(ArraySlide(rgb), PLAIN)
+    rgb = stain(glass(256, 256 * count), np.ones((256, 256 * count), bool))
+    mosaic = make_mosaic(ArraySlide(rgb, 2.0), PLAIN)
     assert len(mosaic.candidates) == count
     assert len(mosaic.patches) == count
 
 
 def test_the_paper_takes_patches_at_the_centres_of_clusters() -> None:
-    slide = tissue_slide(4096, 8192, margin=0)
-    params = replace(
-        preset("paper"),
-        artefacts=False,
-        clusters=1,
-        share=0.1,
-        tissue=replace(preset("paper").tissue, min_tissue=10),
-    )
+    slide = tissue_slide(1024, 2048, margin=0)
+    easy = replace(preset("paper").tissue, downsample=8, min_tissue=1)
+    params = replace(preset("paper"), artefacts=False, clusters=1, share=0.1, tissue=easy, patch=256)
     mosaic = make_mosaic(slide, params)
     grid = {(p.x, p.y) for p in mosaic.candidates}
-    assert len(mosaic.patches) == 3
+    assert (len(grid), len(mosaic.patches)) == (32, 3)
     assert any((p.x, p.y) not in grid for p in mosaic.patches)
     members = make_mosaic(slide, replace(params, representative="member"))
     assert all((p.x, p.y) in grid for p in members.patches)
 
 
-def test_the_released_program_reads_whole_patches_but_sees_the_same_colours() -> None:
-    slide = tissue_slide(2048, 2048, margin=0)
-    easy = replace(preset().tissue, min_tissue=1)
-    released = make_mosaic(slide, replace(preset("released"), tissue=easy, artefact_threshold=1.0))
-    paper = make_mosaic(slide, replace(preset("paper"), tissue=easy, artefact_threshold=1.0))
+def test_the_released_program_measures_patterns_on_whole_patches_but_colours_at_5x() -> None:
+    slide = tissue_slide(2048, 2048, 0.5, margin=0)
+    easy = replace(preset("paper").tissue, downsample=32, min_tissue=1)
+    paper, released = (
+        make_mosaic(slide, replace(preset(name), tissue=easy, artefact_threshold=1.0))
+        for name in ("paper", "released")
+    )
     assert [p.cluster for p in released.candidates] == [p.cluster for p in paper.candidates]
     assert [p.artefact for p in released.candidates] != [p.artefact for p in paper.candidates]
 
 
 def test_a_slide_whose_patches_were_all_dropped_gets_its_best_one_back() -> None:
-    rgb = glass(4096, 4096)
-    where = np.zeros((4096, 4096), bool)
-    where[1500:1800, 1500:1800] = where[3000:3320, 500:820] = True
-    mosaic = make_mosaic(ArraySlide(stain(rgb, where)), PLAIN)
+    rgb = glass(1024, 1024)
+    where = np.zeros((1024, 1024), bool)
+    where[375:450, 375:450] = where[750:830, 125:205] = True
+    mosaic = make_mosaic(ArraySlide(stain(rgb, where), 2.0), PLAIN)
     assert mosaic.rescued
     assert len(mosaic.patches) == 1
     assert mosaic.patches[0].white == min(p.white for p in (*mosaic.dropped, *mosaic.patches))
@@ -105,7 +102,7 @@ def test_a_slide_with_nothing_but_pen_marks_has_no_tissue(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Filter, "of_patch", lambda self, features: 0.99)
     with pytest.raises(NoTissue, match="pen marks or debris"):
-        make_mosaic(tissue_slide(2048, 2048), replace(preset(), focus=False))
+        make_mosaic(tissue_slide(512, 512), replace(preset(), focus=False))
 
 
 def test_a_mask_replaces_the_segmentation(slide: ArraySlide) -> None:
@@ -113,12 +110,12 @@ def test_a_mask_replaces_the_segmentation(slide: ArraySlide) -> None:
     mask[16:48, 16:32] = True
     mosaic = make_mosaic(slide, PLAIN, mask)
     assert mosaic.masked
-    assert sorted((p.x, p.y) for p in mosaic.candidates) == [(1024, 1024), (1024, 2048)]
+    assert sorted((p.x, p.y) for p in mosaic.candidates) == [(256, 256), (256, 512)]
 
 
 def test_a_mask_too_small_for_any_patch_says_so(slide: ArraySlide) -> None:
     with pytest.raises(NoTissue, match="larger mask"):
-        make_mosaic(slide, PLAIN, [[[(0, 0), (100, 0), (100, 100), (0, 100)]]])
+        make_mosaic(slide, PLAIN, [[[(0, 0), (30, 0), (30, 30), (0, 30)]]])
 
 
 def test_work_can_be_stopped_and_reports_how_far_it_is(slide: ArraySlide) -> None:
@@ -168,5 +165,5 @@ def test_the_picture_shows_outline_and_patches_over_the_thumbnail(slide: ArraySl
     changed = (picture[: plain.shape[0]] != plain).any(axis=2)
     patch = mosaic.patches[0]
     scale = slide.dimensions[0] / 640
-    assert changed[int((patch.y + 512) / scale), int((patch.x + 512) / scale)]
+    assert changed[int((patch.y + 128) / scale), int((patch.x + 128) / scale)]
     assert not changed[2, 2]

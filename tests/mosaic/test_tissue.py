@@ -27,17 +27,17 @@ def round_slide(
 
 
 def test_the_contour_follows_a_disc_within_a_few_per_cent() -> None:
-    tissue = segment(round_slide(0.5))
+    tissue = segment(round_slide(1.0))
     assert len(tissue.contours) == 1
     assert tissue.contours[0].holes == ()
     assert tissue.contours[0].area_um2 == pytest.approx(np.pi * 900**2, rel=0.04)
-    middle = np.mean(tissue.contours[0].outer, axis=0)
-    assert middle == pytest.approx([2400, 2400], abs=60)
+    outer = np.array(tissue.contours[0].outer)
+    assert (outer.min(axis=0) + outer.max(axis=0)) / 2 == pytest.approx([1200, 1200], abs=10)
     assert not tissue.retried
 
 
 def test_the_same_tissue_is_found_at_any_magnification() -> None:
-    areas = [segment(round_slide(mpp)).contours[0].area_um2 for mpp in (1.0, 0.5, 0.37)]
+    areas = [segment(round_slide(mpp)).contours[0].area_um2 for mpp in (2.0, 1.0, 0.7)]
     assert areas == pytest.approx([areas[0]] * 3, rel=0.03)
 
 
@@ -101,10 +101,10 @@ def test_a_contour_is_a_plain_value() -> None:
 
 
 def test_strips_and_threads_do_not_change_the_overview() -> None:
-    slide = round_slide(0.5)
+    slide = round_slide(1.0)
     whole = slide.read(0, 0, 400, 400, 6.0)
     for threads in (1, 4):
-        assert np.array_equal(read_overview(slide, 12.0, threads=threads), whole)
+        assert np.array_equal(read_overview(slide, 6.0, threads=threads), whole)
 
 
 @settings(max_examples=30, deadline=None)
@@ -128,8 +128,9 @@ def test_an_unknown_pixel_size_is_refused_with_the_remedy() -> None:
 
 
 def test_in_the_papers_terms_areas_are_counted_in_level_0_pixels() -> None:
-    slide = round_slide(0.5)
-    paper = TissueParams(base_mpp=None, retry=False)
+    slide = round_slide(1.0)
+    paper = TissueParams(base_mpp=None, retry=False, downsample=16)
     with pytest.raises(NoTissue, match="preset default"):
         segment(slide, paper)
-    assert len(segment(slide, replace(paper, min_tissue=30)).contours) == 1
+    # The disc covers 2.54 million px, 9.7 squares of 512 px.
+    assert len(segment(slide, replace(paper, min_tissue=9)).contours) == 1

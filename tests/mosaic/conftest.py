@@ -70,6 +70,6 @@ def tissue_slide(height: int = 1024, width: int = 1280, mpp: float = 2.0, margin
     for number, colour in enumerate(colours):
         where = np.zeros((height, width), bool)
         left = margin + number * (width - 2 * margin) // 4
-        where[margin:-margin, left : left + (width - 2 * margin) // 4] = True
+        where[margin : height - margin, left : left + (width - 2 * margin) // 4] = True
         stain(rgb, where, colour, number)
     return ArraySlide(rgb, mpp)

@@ -21,6 +21,8 @@ STRIP_ROWS = 64
 SEPARATION = 4.0
 """Otsu's two classes count as two only when their means differ by this many standard deviations of the
 paler one; splitting pure noise gives at most 2.7."""
+LEAST_DIFFERENCE = 2.5
+"""... and by this much saturation of 255, as that of glass is rounded to 0 or 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +150,7 @@ def threshold(saturation: NDArray[np.uint8], params: TissueParams) -> Mask | Non
         if not mask.any() or mask.all():
             return None
         glass, tissue = saturation[~mask], saturation[mask]
-        if tissue.mean() - glass.mean() < SEPARATION * (glass.std() + 0.25):
+        if tissue.mean() - glass.mean() < max(LEAST_DIFFERENCE, SEPARATION * glass.std()):
             return None
     else:
         mask = np.asarray(saturation > params.threshold)

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
+from napari_fish import cli_mosaic
 from napari_fish.errors import FishError
 
 app = typer.Typer(
@@ -98,6 +99,10 @@ def demo(
     typer.echo(f"{len(paths)} demo slides and their labels are in {out / 'slides'}")
     if gui:
         _show(paths, out / "viewer.png")
+
+
+app.command("mosaic")(cli_mosaic.mosaic)
+app.command("train-artefacts")(cli_mosaic.train_artefacts)
 
 
 def _show(slides: Sequence[Path], picture: Path) -> None:

@@ -74,7 +74,7 @@ def evaluate_demo(spec: DemoSpec, folder: Path, params: MosaicParams | None = No
 
 
 def tissue_iou(image: DemoImage, mosaic: Mosaic) -> float:
-    """Return the overlap of the contours with the true tissue, pen strokes over glass aside."""
+    """Return the overlap of the contours with the true tissue; ink over glass counts as a mistake."""
     step = image.truth.um_per_px / mosaic.mpp
     found = draw([[c.outer, *c.holes] for c in mosaic.contours], mosaic.dimensions, step)
     truth = image.truth.tissue

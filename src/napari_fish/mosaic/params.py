@@ -31,6 +31,9 @@ class TissueParams:
         Choose the threshold from the slide itself (Otsu's method) instead.
     close : int
         Side of the square that closes gaps between tissue, in px of the overview (16 µm by default).
+    tighten : float
+        Pixels at the rim paler than this share, 0 to 1, of the tissue beside them are glass: the blur of a
+        small overview and of JPEG makes tissue look up to 30 µm larger than it is. 0 leaves the rim alone.
     min_tissue : float
         Smallest piece of tissue without its holes, in unit squares (128 µm by 128 µm by default).
     min_hole : float
@@ -48,6 +51,7 @@ class TissueParams:
     threshold: int = 8
     otsu: bool = False
     close: int = 4
+    tighten: float = 0.35
     min_tissue: float = 100.0
     min_hole: float = 16.0
     max_holes: int = 8
@@ -60,6 +64,7 @@ class TissueParams:
         _check(self.median >= 1 and self.median % 2 == 1, "median must be an odd number of px")
         _check(0 <= self.threshold <= 255, "threshold must lie between 0 and 255")
         _check(self.close >= 1, "close must be at least 1 px")
+        _check(0 <= self.tighten < 1, "tighten must lie between 0 and 1")
         _check(self.min_tissue >= 0 and self.min_hole >= 0, "areas cannot be negative")
         _check(self.max_holes >= 0, "max_holes cannot be negative")
 
@@ -165,7 +170,7 @@ def preset(name: str = "default") -> MosaicParams:
     default = MosaicParams()
     paper = replace(
         default,
-        tissue=TissueParams(base_mpp=None, retry=False),
+        tissue=TissueParams(base_mpp=None, tighten=0.0, retry=False),
         patch_rule="objective",
         artefact_model="lbp-5x",
         focus=False,

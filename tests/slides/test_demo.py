@@ -177,6 +177,16 @@ def test_truth_covers_the_slide_exactly_at_four_micrometres() -> None:
     assert image.truth.tissue.shape == (38, 51)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("diagnosis", (*DIAGNOSES, GLASS))
+@pytest.mark.parametrize("width, height, mpp", [(8.0, 8.0, 0.25), (40.0, 9.5, 0.5), (101.3, 57.7, 0.46)])
+def test_a_slide_may_be_as_small_as_a_cell(diagnosis: str, width: float, height: float, mpp: float) -> None:
+    spec = small(diagnosis, size_um=width, height_um=height, mpp=mpp, artefacts=ARTEFACTS)
+    image = render(spec)
+    assert image.rgb.shape == (round(height / mpp), round(width / mpp), 3)
+    assert image.rgb.std() > 0
+
+
 def test_the_standard_set_is_balanced_and_another_seed_gives_another_set() -> None:
     specs = demo_specs()
     assert 24 <= len(specs) <= 40

@@ -11,7 +11,10 @@ from napari_fish.slides.demo.grid import STEP_UM, Field, Grid
 
 @dataclass(frozen=True)
 class Look:
-    """Concentrations and contrasts of what is painted between the nuclei (1 = unit dye)."""
+    """Concentrations and contrasts of what is painted between the nuclei (1 = unit dye).
+
+    `paint` receives these as numbers in this order.
+    """
 
     cytoplasm_eosin: float = 0.55
     cytoplasm_haem: float = 0.16

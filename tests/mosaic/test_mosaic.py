@@ -100,7 +100,7 @@ def test_a_slide_whose_patches_were_all_dropped_gets_its_best_one_back() -> None
 def test_a_slide_with_nothing_but_pen_marks_has_no_tissue(monkeypatch: pytest.MonkeyPatch) -> None:
     from napari_fish.mosaic.artefacts import Filter
 
-    monkeypatch.setattr(Filter, "of_patch", lambda self, features: 0.99)
+    monkeypatch.setattr(Filter, "of_patch", lambda self, features: 0.9999)
     with pytest.raises(NoTissue, match="pen marks or debris"):
         make_mosaic(tissue_slide(512, 512), replace(preset(), focus=False))
 
@@ -113,9 +113,17 @@ def test_a_mask_replaces_the_segmentation(slide: ArraySlide) -> None:
     assert sorted((p.x, p.y) for p in mosaic.candidates) == [(256, 256), (256, 512)]
 
 
-def test_a_mask_too_small_for_any_patch_says_so(slide: ArraySlide) -> None:
-    with pytest.raises(NoTissue, match="larger mask"):
-        make_mosaic(slide, PLAIN, [[[(0, 0), (30, 0), (30, 30), (0, 30)]]])
+def test_tissue_too_small_for_the_grid_gets_the_patch_around_it(slide: ArraySlide) -> None:
+    mosaic = make_mosaic(slide, PLAIN, [[[(600, 500), (630, 500), (630, 530), (600, 530)]]])
+    assert [(p.x, p.y) for p in mosaic.patches] == [pytest.approx((487, 387), abs=6)]
+
+
+def test_a_stain_that_is_dark_all_over_is_no_artefact(monkeypatch: pytest.MonkeyPatch) -> None:
+    from napari_fish.mosaic.artefacts import Filter
+
+    monkeypatch.setattr(Filter, "of_patch", lambda self, features: 0.8)
+    params = replace(preset(), focus=False)
+    assert make_mosaic(tissue_slide(), params).dropped_counts["artefact"] == 0
 
 
 def test_work_can_be_stopped_and_reports_how_far_it_is(slide: ArraySlide) -> None:

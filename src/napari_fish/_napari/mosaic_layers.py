@@ -38,7 +38,7 @@ def tissue_layer(mosaic: Mosaic, to_world: ToWorld, width: float) -> LayerData:
         "name": TISSUE,
         # Paths, because the inside of a polygon of a thousand corners takes napari a second to fill.
         "shape_type": "path",
-        "edge_color": np.array(colours).reshape(-1, 4),
+        "edge_color": _table(colours),
         "face_color": "transparent",
         "edge_width": width,
         "features": {"kind": kinds, "area_um2": areas},
@@ -56,8 +56,8 @@ def patches_layer(mosaic: Mosaic, to_world: ToWorld) -> LayerData:
     options = _squares(mosaic, patches, to_world) | {
         "name": PATCHES,
         "symbol": "square",
-        "face_color": np.array(fill).reshape(-1, 4),
-        "border_color": np.array([_rgba(colour_of(p), 1) for p in patches]).reshape(-1, 4),
+        "face_color": _table(fill),
+        "border_color": _table([_rgba(colour_of(p), 1) for p in patches]),
         "border_width": 0.05,
         "features": _features(patches) | {"cluster": [p.cluster for p in patches], "in_mosaic": is_chosen},
     }
@@ -67,11 +67,10 @@ def patches_layer(mosaic: Mosaic, to_world: ToWorld) -> LayerData:
 def dropped_layer(mosaic: Mosaic, to_world: ToWorld) -> LayerData:
     """Return the dropped patches as crosses coloured by the reason."""
     patches = mosaic.dropped
-    colours = np.array([_rgba(colour_of(patch), 1) for patch in patches]).reshape(-1, 4)
     options = _squares(mosaic, patches, to_world) | {
         "name": DROPPED,
         "symbol": "x",
-        "face_color": colours,
+        "face_color": _table([_rgba(colour_of(patch), 1) for patch in patches]),
         "border_color": "white",
         "border_width": 0.02,
         "features": {"reason": [p.reason for p in patches]} | _features(patches),
@@ -149,3 +148,8 @@ def _ellipse(corners: Points) -> Points:
 
 def _rgba(colour: tuple[int, int, int], alpha: float) -> tuple[float, ...]:
     return (*(channel / 255 for channel in colour), alpha)
+
+
+def _table(colours: Sequence[tuple[float, ...]]) -> Any:
+    """Return colours as an array; napari wants a name where there is nothing to colour."""
+    return np.array(colours) if colours else "white"

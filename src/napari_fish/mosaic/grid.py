@@ -79,6 +79,15 @@ def patches_on(tissue: Tissue, size: int) -> list[NDArray[np.int64]]:
     return result
 
 
+def centred_patch(tissue: Tissue, size: int) -> NDArray[np.int64]:
+    """Return the corner, shape (1, 2), of the patch around the middle of the largest piece of tissue."""
+    largest = int(np.argmax([contour.area_um2 for contour in tissue.contours])) + 1
+    rows, columns = ndimage.find_objects(tissue.labels)[largest - 1]
+    x = (columns.start + columns.stop) / 2 * tissue.scale[0] - size / 2
+    y = (rows.start + rows.stop) / 2 * tissue.scale[1] - size / 2
+    return np.array([[max(0, round(x)), max(0, round(y))]], np.int64)
+
+
 def blocks(corners: list[NDArray[np.int64]], size: int, side: int) -> Iterator[Block]:
     """Group patches into blocks of at most ``side`` by ``side`` that are read at once.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from napari_fish.errors import NoTissue
 from napari_fish.mosaic.artefacts import Measured, Measurer
-from napari_fish.mosaic.grid import Block, blocks, patch_size, patches_on
+from napari_fish.mosaic.grid import Block, blocks, centred_patch, patch_size, patches_on
 from napari_fish.mosaic.masks import MaskLike, tissue_from_mask
 from napari_fish.mosaic.params import MosaicParams
 from napari_fish.mosaic.reading import Progress, ShouldStop, known_mpp, overlapped
@@ -21,6 +21,8 @@ from napari_fish.slides import Slide
 
 BLOCK_PX = 1024
 """Side of a block read at once, in px as read: wide enough that few tiles are decoded twice."""
+MOST_FORGIVEN = 2.5
+"""Log odds by which a slide's own stain may excuse its patches: what is surely ink stays ink."""
 SOFTER = 0.4
 """A blurred patch is at least so much less sharp (in log2) than the sharpest quarter of its slide."""
 SURELY_DEBRIS = 0.9
@@ -76,11 +78,12 @@ def make_mosaic(
         tissue = tissue_from_mask(slide, mask, params.tissue, size)
     report(20, 100)
     corners = patches_on(tissue, size)
-    places = np.concatenate(corners) if corners else np.empty((0, 2), np.int64)
-    if len(places) == 0:
-        raise NoTissue(f"{slide.path}: no patch lies on the tissue of the mask. Draw a larger mask.")
+    if not any(len(grid) for grid in corners):
+        # Every piece is too small for the grid, but what tissue there is must be represented.
+        corners = [centred_patch(tissue, size)]
+    places = np.concatenate(corners)
     reader = _Reader(slide, Measurer(params), size)
-    measured = reader.measure(corners, report, should_stop, threads)
+    measured = _for_this_stain(reader.measure(corners, report, should_stop, threads), params)
     patches, rescued = _judged(slide, places, measured, params)
     kept = np.array([i for i, patch in enumerate(patches) if not patch.reason])
     histograms = np.stack([measured[i].histogram for i in kept])
@@ -161,6 +164,22 @@ def _judged(
     best = max(range(len(patches)), key=lambda i: (*_merit(patches[i]), -i))
     patches[best] = replace(patches[best], reason="")
     return patches, True
+
+
+def _for_this_stain(measured: list[Measured], params: MosaicParams) -> list[Measured]:
+    """Judge artefacts against what is usual on this slide: a dark stain is no fold on every patch."""
+    seen = [value.artefact for value in measured if value.white <= params.white_share]
+    if params.artefact_model != "tiles" or not params.artefacts or not seen:
+        return measured
+    shift = float(np.clip(np.median(_log_odds(seen)) + 0.5, 0, MOST_FORGIVEN))
+    odds = _log_odds([value.artefact for value in measured]) - shift
+    probabilities = 1 / (1 + np.exp(-odds))
+    return [replace(v, artefact=float(p)) for v, p in zip(measured, probabilities, strict=True)]
+
+
+def _log_odds(probabilities: Sequence[float]) -> NDArray[np.float64]:
+    p = np.clip(np.asarray(probabilities, np.float64), 1e-9, 1 - 1e-9)
+    return np.asarray(np.log(p / (1 - p)))
 
 
 def _merit(patch: Patch) -> tuple[int, float]:

@@ -38,7 +38,7 @@ def kmeans(values: Floats, clusters: int, n_init: int, seed: int) -> tuple[NDArr
     from threadpoolctl import threadpool_limits
 
     values = np.ascontiguousarray(values, np.float64)
-    clusters = min(clusters, len(np.unique(values, axis=0)))
+    clusters = min(clusters, len({row.tobytes() for row in values}))
     model = KMeans(clusters, n_init=n_init, random_state=seed)
     # With several threads the partial sums of a cluster are added in whatever order the threads end.
     with _ONE_AT_A_TIME, threadpool_limits(1), warnings.catch_warnings():

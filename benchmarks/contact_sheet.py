@@ -31,8 +31,8 @@ STATED_MPP = {
     "cmu-1-small-region.jpeg.tiff": 0.499,
     "cmu-1-small-region.webp.tiff": 0.499,
     "cmu-1-small-region.jp2.tiff": 0.499,
-    "ink.jpeg": 8.0,
-    "tma-spots.jpeg": 8.0,
+    "ink.jpeg": 2.0,
+    "tma-spots.jpeg": 4.0,
 }
 """µm per px where the file does not say, or says nonsense; those of the two thumbnails are made up."""
 CELL = 640

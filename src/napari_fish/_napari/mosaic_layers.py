@@ -81,7 +81,7 @@ def dropped_layer(mosaic: Mosaic, to_world: ToWorld) -> LayerData:
 
 def layers_of(mosaic: Mosaic, to_world: ToWorld) -> list[LayerData]:
     """Return all layers of a mosaic, the lowest first."""
-    width = _side(mosaic, to_world) / 40
+    width = _side(mosaic, to_world) / 20
     return [
         tissue_layer(mosaic, to_world, width),
         dropped_layer(mosaic, to_world),

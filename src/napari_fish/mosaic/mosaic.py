@@ -171,7 +171,7 @@ def _for_this_stain(measured: list[Measured], params: MosaicParams) -> list[Meas
     seen = [value.artefact for value in measured if value.white <= params.white_share]
     if params.artefact_model != "tiles" or not params.artefacts or not seen:
         return measured
-    shift = float(np.clip(np.median(_log_odds(seen)) + 0.5, 0, MOST_FORGIVEN))
+    shift = float(np.clip(np.median(_log_odds(seen)) + 1.0, 0, MOST_FORGIVEN))
     odds = _log_odds([value.artefact for value in measured]) - shift
     probabilities = 1 / (1 + np.exp(-odds))
     return [replace(v, artefact=float(p)) for v, p in zip(measured, probabilities, strict=True)]

@@ -160,7 +160,7 @@ def threshold(saturation: NDArray[np.uint8], params: TissueParams) -> Mask | Non
 
 def tighten(mask: Mask, saturation: NDArray[np.uint8], share: float) -> Mask:
     """Leave out what at the rim is paler than ``share`` of the strongest saturation two px around."""
-    rim = mask & ~ndimage.binary_erosion(mask, np.ones((3, 3)), iterations=2, border_value=1)
+    rim = mask & ~ndimage.binary_erosion(mask, np.ones((3, 3), bool), iterations=2, border_value=1)
     strongest = ndimage.maximum_filter(saturation, 5).astype(np.float32)
     return np.asarray(mask & ~(rim & (saturation < share * strongest)))
 

@@ -51,7 +51,7 @@ def colour_histograms(rgb: RGB) -> NDArray[np.float32]:
 
 def white_share(image: NDArray[np.uint8], level: int) -> float:
     """Return the share of pixels of a grey image that are brighter than ``level``."""
-    return int(np.count_nonzero(image > level)) / int(image.size)
+    return float(np.mean(image > level))
 
 
 @numba.njit(nogil=True, cache=True, inline="always")

@@ -59,7 +59,7 @@ def _between(image: NDArray[np.float64], row: int, column: int, down: float, acr
     """Interpolate between a pixel and its neighbours below and to the right."""
     top = (1 - across) * image[row, column] + across * image[row, column + 1]
     bottom = (1 - across) * image[row + 1, column] + across * image[row + 1, column + 1]
-    return (1 - down) * top + down * bottom
+    return float((1 - down) * top + down * bottom)
 
 
 @numba.njit(nogil=True, cache=True)

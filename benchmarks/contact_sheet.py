@@ -36,7 +36,8 @@ STATED_MPP = {
 }
 """µm per px where the file does not say, or says nonsense; those of the two thumbnails are made up."""
 CELL = 640
-DEMO_SEED = 31
+DEMO_SEED = 77
+"""Neither trained on nor looked at while the parameters were chosen (that was 31)."""
 ARTEFACTS = (("ink",), ("fold",), ("blur",), (), ("ink", "fold"), ("blur", "dust"), ("bubble",))
 
 
@@ -83,6 +84,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data" / "slides")
     parser.add_argument("--out", type=Path, default=Path("contact_sheet.png"))
     parser.add_argument("--demo", type=int, help="how many demo slides; 0 for none")
+    parser.add_argument("--seed", type=int, default=DEMO_SEED, help="seed of the demo slides")
     chosen = parser.parse_args()
     rows, pictures = [], {}
     for path in find_slides(chosen.data) if chosen.data.is_dir() else ():
@@ -94,7 +96,7 @@ def main() -> None:
         sheet(pictures).save(chosen.out)
     count = chosen.demo if chosen.demo is not None else (7 if chosen.quick else 36)
     if count:
-        specs = demo_specs(seed=DEMO_SEED, patients_per_diagnosis=6, second_slides=0)[:count]
+        specs = demo_specs(seed=chosen.seed, patients_per_diagnosis=6, second_slides=0)[:count]
         with tempfile.TemporaryDirectory() as folder:
             total = score(
                 evaluate_demo(replace(spec, artefacts=ARTEFACTS[i % len(ARTEFACTS)]), Path(folder))
@@ -102,11 +104,12 @@ def main() -> None:
             )
         rows.append(
             {
-                "slide": f"{count} demo slides, seed {DEMO_SEED}",
+                "slide": f"{count} demo slides, seed {chosen.seed}",
                 "tissue IoU": total.tissue_iou,
                 "worst IoU": total.worst_iou,
                 "artefact patches": total.artefact_patches,
                 "dropped of them": total.artefacts_dropped,
+                **{f"{kind} dropped": share for kind, share in total.dropped_by_kind.items()},
                 "clean patches": total.clean_patches,
                 "lost of them": total.clean_dropped,
             }

@@ -22,6 +22,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_fish._napari.controls import named, offer
 from napari_fish._napari.coordinates import level0_to_world
 from napari_fish._napari.jobs import JobWorker
 from napari_fish._napari.layers import slide_of
@@ -30,7 +31,6 @@ from napari_fish._napari.param_form import ParamForm
 from napari_fish.errors import FishError
 from napari_fish.mosaic import PRESETS, Mosaic, MosaicParams, make_mosaic, preset
 from napari_fish.slides import Slide
-from napari_fish.slides.mpp import Mpp, MppSource
 
 PAUSE_MS = 300
 """A preview starts when nothing has been changed for so long."""
@@ -138,9 +138,7 @@ class MosaicWidget(QWidget):
         super().closeEvent(event)
 
     def _open(self, layer: Any) -> Slide:
-        slide = slide_of(layer, self._viewer.layers)
-        if self._mpp_box.value() > 0:
-            slide._mpp = Mpp(self._mpp_box.value(), MppSource.USER)
+        slide = slide_of(layer, self._viewer.layers, mpp=self._mpp_box.value() or None)
         if slide.mpp is None:
             slide.close()
             raise FishError(
@@ -229,8 +227,8 @@ class MosaicWidget(QWidget):
             for layer in self._viewer.layers
             if isinstance(layer, Shapes | Labels) and layer.name != TISSUE
         ]
-        changed = _offer(self._slide_box, [layer.name for layer in images])
-        _offer(self._mask_box, [FOUND, *(layer.name for layer in masks)])
+        changed = offer(self._slide_box, [layer.name for layer in images])
+        offer(self._mask_box, [FOUND, *(layer.name for layer in masks)])
         if not images:
             self._say("Open a slide: File > Open, or drop one on the viewer.")
         elif changed:
@@ -243,30 +241,32 @@ class MosaicWidget(QWidget):
 
     def _build(self) -> None:
         """Lay out the controls."""
-        self._slide_box = _named(QComboBox(), "slide", "The layer that shows the slide.")
-        self._mpp_box = _named(
-            QDoubleSpinBox(), "mpp", "µm per level-0 px, if you know better than the file."
+        self._slide_box = named("mosaic", QComboBox(), "slide", "The layer that shows the slide.")
+        self._mpp_box = named(
+            "mosaic", QDoubleSpinBox(), "mpp", "µm per level-0 px, if you know better than the file."
         )
         self._mpp_box.setRange(0, 10)
         self._mpp_box.setDecimals(4)
         self._mpp_box.setSingleStep(0.05)
         self._mpp_box.setSpecialValueText("as the slide says")
         self._mpp_box.setKeyboardTracking(False)
-        self._mask_box = _named(
-            QComboBox(), "mask", "Where the tissue is: found, or drawn by you on a layer."
+        self._mask_box = named(
+            "mosaic", QComboBox(), "mask", "Where the tissue is: found, or drawn by you on a layer."
         )
-        self._preset_box = _named(
-            QComboBox(), "preset", preset.__doc__.split("name : ")[1].split("\n", 1)[1].strip()
+        self._preset_box = named(
+            "mosaic", QComboBox(), "preset", preset.__doc__.split("name : ")[1].split("\n", 1)[1].strip()
         )
         self._preset_box.addItems(PRESETS)
-        self._live_box = _named(QCheckBox("Live"), "live", "Look anew whenever something is changed.")
+        self._live_box = named(
+            "mosaic", QCheckBox("Live"), "live", "Look anew whenever something is changed."
+        )
         self._live_box.setChecked(True)
-        run = _named(QPushButton("Preview"), "preview", "Find tissue and mosaic now.")
-        self._cancel_button = _named(QPushButton("Cancel"), "cancel", "Stop looking.")
+        run = named("mosaic", QPushButton("Preview"), "preview", "Find tissue and mosaic now.")
+        self._cancel_button = named("mosaic", QPushButton("Cancel"), "cancel", "Stop looking.")
         self._cancel_button.setEnabled(False)
-        again = _named(QPushButton("Reset"), "reset", "Back to the preset's own values.")
-        self._bar = _named(QProgressBar(), "progress", "How far the preview is.")
-        self._state = _named(QLabel(), "state", "What is open, running or wrong.")
+        again = named("mosaic", QPushButton("Reset"), "reset", "Back to the preset's own values.")
+        self._bar = named("mosaic", QProgressBar(), "progress", "How far the preview is.")
+        self._state = named("mosaic", QLabel(), "state", "What is open, running or wrong.")
         self._state.setWordWrap(True)
         params = preset()
         self._tissue_form = ParamForm("Tissue", params.tissue, TISSUE_FIELDS)
@@ -307,21 +307,3 @@ class MosaicWidget(QWidget):
 
 def _make(slide: Slide, params: MosaicParams, mask: Any, progress: Any, should_stop: Any) -> Mosaic:
     return make_mosaic(slide, params, mask, progress=progress, should_stop=should_stop)
-
-
-def _offer(box: QComboBox, names: list[str]) -> bool:
-    """Put names into a box without telling anybody; return whether another one is chosen now."""
-    before = box.currentText()
-    box.blockSignals(True)
-    box.clear()
-    box.addItems(names)
-    if before in names:
-        box.setCurrentText(before)
-    box.blockSignals(False)
-    return box.currentText() != before
-
-
-def _named(control: Any, name: str, tip: str) -> Any:
-    control.setObjectName(f"mosaic.{name}")
-    control.setToolTip(tip)
-    return control

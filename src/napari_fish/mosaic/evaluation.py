@@ -15,7 +15,7 @@ from napari_fish.mosaic.params import MosaicParams
 from napari_fish.mosaic.values import Mosaic
 from napari_fish.slides import open_slide
 from napari_fish.slides.demo import DemoImage, DemoSpec, render
-from napari_fish.slides.demo.files import _write_tiff
+from napari_fish.slides.demo.files import write_pyramid
 
 LEAST_SHARE = {"ink": 0.10, "fold": 0.10, "blur": 0.50}
 """Share of a patch that an artefact must cover for the patch to be one that should be dropped."""
@@ -64,7 +64,7 @@ def evaluate_demo(spec: DemoSpec, folder: Path, params: MosaicParams | None = No
     """Render a demo slide into a folder, make its mosaic and compare with the truth."""
     image = render(spec)
     path = folder / f"{spec.name}.tif"
-    _write_tiff(image.rgb, spec, path)
+    write_pyramid(image.rgb, spec, path)
     with open_slide(path) as slide:
         mosaic = make_mosaic(slide, params)
     path.unlink()

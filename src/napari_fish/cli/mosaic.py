@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from napari_fish.cli.options import Json, Mpp, progress_bar, write_json
 from napari_fish.errors import FishError
 
 
 def mosaic(
     slide: Path,
-    mpp: Annotated[
-        float | None, typer.Option("--mpp", help="Micrometres per level-0 pixel, if you know better.")
-    ] = None,
+    mpp: Mpp = None,
     mask: Annotated[
         Path | None,
         typer.Option(
@@ -30,9 +28,7 @@ def mosaic(
         Path | None, typer.Option("--geojson", help="Write tissue and patches for QuPath here.")
     ] = None,
     preset: Annotated[str, typer.Option("--preset", help="default, paper or released.")] = "default",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Write one JSON document to standard output.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Find the tissue of a slide and the patches that stand for it."""
     from napari_fish.mosaic import PRESETS, make_mosaic
@@ -43,10 +39,8 @@ def mosaic(
     if preset not in PRESETS:
         raise typer.BadParameter(f"choose one of {', '.join(PRESETS)}", param_hint="--preset")
     with open_slide(slide, mpp=mpp) as opened:
-        with typer.progressbar(length=100, label="Finding the mosaic", file=sys.stderr) as bar:
-            found = make_mosaic(
-                opened, parameters(preset), mask, progress=lambda done, total: bar.update(done - bar.pos)
-            )
+        with progress_bar("Finding the mosaic") as progress:
+            found = make_mosaic(opened, parameters(preset), mask, progress=progress)
         try:
             if png is not None:
                 save_png(opened, found, png)
@@ -56,7 +50,7 @@ def mosaic(
         except OSError as error:
             raise FishError(f"Cannot write {error.filename}: {error.strerror}.") from error
     if as_json:
-        sys.stdout.write(json.dumps(found.summary(), ensure_ascii=False, indent=2) + "\n")
+        write_json(found.summary())
         return
     dropped = ", ".join(f"{count} {reason}" for reason, count in found.dropped_counts.items() if count)
     notes = [
@@ -79,21 +73,14 @@ def train_artefacts(
         typer.Option("--data", help="Folder with real tissue to paint over, besides demo slides."),
     ] = None,
     slides: Annotated[int, typer.Option("--slides", min=1, help="How many demo slides to paint over.")] = 24,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Write one JSON document to standard output.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Train the filters that drop pen marks, folds and debris, on examples painted over clean tissue."""
     from napari_fish.mosaic.training import train_artefacts as train
 
-    with typer.progressbar(length=1000, label="Painting and training", file=sys.stderr) as bar:
-        document = train(
-            output,
-            data,
-            slides=slides,
-            progress=lambda done, total: bar.update(1000 * done // total - bar.pos),
-        )
+    with progress_bar("Painting and training") as progress:
+        document = train(output, data, slides=slides, progress=progress)
     if as_json:
-        sys.stdout.write(json.dumps(document["card"], ensure_ascii=False, indent=2) + "\n")
+        write_json(document["card"])
     else:
         typer.echo(f"Filters trained on {document['card']['clean patches']} patches are in {output}")

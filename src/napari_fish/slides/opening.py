@@ -98,18 +98,19 @@ def find_slides(folder: str | Path) -> Iterator[Path]:
 
 
 def _slides_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
-    from napari_fish.slides.omezarr import is_zarr_folder
+    from napari_fish.slides.omezarr import METADATA
 
     try:
         status = folder.stat()
         entries = sorted(folder.iterdir())
+        folders = {e for e in entries if e.is_dir()}
     except OSError as error:
         log.warning("%s: passed over, it cannot be listed (%s)", folder, error)
         return
     if (status.st_dev, status.st_ino) in seen:
         return
     seen.add((status.st_dev, status.st_ino))
-    if is_zarr_folder(folder):
+    if any(e.name in METADATA for e in entries):
         yield folder
         return
     suffixes = {e.suffix.lower() for e in entries}
@@ -120,7 +121,7 @@ def _slides_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
     for entry in entries:
         if entry.name.startswith("."):
             continue
-        if entry.is_dir():
+        if entry in folders:
             if entry.name not in passed_over:
                 yield from _slides_below(entry, seen)
         elif entry.suffix.lower() in wanted or entry.name.lower().endswith(".zarr.zip"):

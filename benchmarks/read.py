@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from napari_fish.slides import Slide, open_slide, tiff
+from napari_fish.slides.openslide import open_openslide
 from napari_fish.slides.resample import footprint, resample
 from napari_fish.slides.tiff import open_tiff
 
@@ -37,11 +38,11 @@ PEAK = """
 import re, sys
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
-from napari_fish.slides import open_slide
+from napari_fish.slides.openslide import open_openslide
 from napari_fish.slides.tiff import open_tiff
 from pathlib import Path
 path, backend, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-with (open_tiff if backend == "tifffile" else open_slide)(path) as slide, ThreadPoolExecutor(2) as pool:
+with (open_tiff if backend == "tifffile" else open_openslide)(path) as slide, ThreadPoolExecutor(2) as pool:
     spots = np.random.default_rng(0).integers(0, slide.dimensions[0] - 4096, (count, 2)).tolist()
     assert all(patch.shape == (1024, 1024, 3) for patch in pool.map(lambda at: slide.read(*at, 1024, 1024, 0.5), spots))
 print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024)
@@ -142,7 +143,7 @@ def main() -> None:
         image = folder / "d.png"
         Image.fromarray(pixels).save(image, compress_level=1)
         rows = [
-            speed("openslide", open_slide(jpeg), with_openslide(jpeg), rounds),
+            speed("openslide", open_openslide(jpeg), with_openslide(jpeg), rounds),
             speed("tifffile (jpeg)", open_tiff(jpeg), with_tifffile(jpeg), rounds),
             speed("tifffile (deflate)", open_tiff(deflate, mpp=SOURCE), with_tifffile(deflate), rounds),
             speed("zarr", open_slide(omezarr), with_zarr(omezarr), rounds),

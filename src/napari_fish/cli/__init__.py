@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from napari_fish.cli import demo, mosaic, slides
+from napari_fish.cli import demo, encode, mosaic, slides
 from napari_fish.errors import FishError
 
 app = typer.Typer(
@@ -25,6 +25,9 @@ app.command()(demo.demo)
 app.command()(slides.info)
 app.command()(mosaic.mosaic)
 app.command()(mosaic.train_artefacts)
+app.command()(encode.encoders)
+app.command()(encode.train)
+app.command()(encode.import_checkpoint)
 
 
 def _show_version(wanted: bool) -> None:

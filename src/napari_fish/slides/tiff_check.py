@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,27 +18,8 @@ CONVERTED = (tifffile.COMPRESSION.OJPEG, tifffile.COMPRESSION.JPEG, tifffile.COM
 """Compressions whose decoders turn YCbCr into RGB; the last is lossy JPEG."""
 
 
-@dataclass(frozen=True)
-class Probe:
-    """What must be known of a TIFF before OpenSlide may open it.
-
-    Attributes
-    ----------
-    problem : str
-        Why its pixels cannot be read; empty when nothing is wrong.
-    levels : int
-        Pyramid levels of its first image.
-    beyond_openslide : bool
-        Whether it holds images or bits that OpenSlide would not see.
-    """
-
-    problem: str = ""
-    levels: int = 1
-    beyond_openslide: bool = False
-
-
-def probe(path: Path) -> Probe:
-    """Look at the first pages of a TIFF without reading pixels.
+def why_damaged(path: Path) -> str:
+    """Say what is wrong with the tiles of a TIFF; empty when nothing is. No pixels are read.
 
     OpenSlide allocates whole tiles of whatever size a file declares, and its library ends the process when
     that fails, so absurd ones must never reach it.
@@ -49,14 +29,9 @@ def probe(path: Path) -> Probe:
         with tifffile.TiffFile(path) as tiff:
             pages: list[Any] = list(islice(tiff.pages, PROBED_PAGES))
             problems = (why_unreadable(page, size) for page in pages if page.is_tiled)
-            first = pages[0]
-            return Probe(
-                next(filter(None, problems), ""),
-                len(tiff.series[0].levels) if len(pages) < PROBED_PAGES else 1,
-                bool(tiff.is_ome or first.subifds or first.bitspersample != 8),
-            )
+            return next(filter(None, problems), "")
     except Exception:  # noqa: BLE001 - tifffile does not check all it parses; opening will say what is wrong
-        return Probe()
+        return ""
 
 
 def check_page(path: Path, page: Any, samples: int) -> None:

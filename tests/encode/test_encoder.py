@@ -1,0 +1,207 @@
+import numpy as np
+import pytest
+
+from napari_fish.encode import plan as plans
+from napari_fish.encode.barcode import unpack
+from napari_fish.encode.encoder import Encoder, patch_from_image
+from napari_fish.encode.plan import PLAIN, Engine, Plan
+from napari_fish.errors import EncoderError
+
+from .conftest import lively_vqvae, tissue
+from .reference import plain_barcode, plain_key
+
+FUSED = Plan(channels_last=True, fused=True)
+
+
+@pytest.fixture(scope="module")
+def patches():
+    return tissue(3, seed=4)
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_bundle):
+    return Encoder(tiny_bundle, "cpu", PLAIN)
+
+
+def test_an_encoder_agrees_bit_for_bit_with_the_plain_reference(encoder, patches):
+    encoded = encoder.encode(patches, keep_codes=True)
+    features = encoder.features(patches)
+    assert encoded.keys.tolist() == [plain_key(codes) for codes in encoded.codes]
+    assert encoded.barcodes.tolist() == [plain_barcode(row) for row in features]
+    assert encoded.keys.dtype == encoded.barcodes.dtype == np.uint64
+    assert len(set(encoded.keys.tolist())) == 3 and len(np.unique(encoded.codes)) > 20
+
+
+def test_codes_are_in_semantic_order(tiny_bundle, encoder, patches):
+    import torch
+
+    from napari_fish.encode.vqvae import to_network_range
+
+    model = lively_vqvae()
+    with torch.inference_mode():
+        raw = model.codes(to_network_range(torch.from_numpy(patches[:1]).permute(0, 3, 1, 2)))[0].numpy()
+    semantic = np.array(tiny_bundle.card.order)[raw]
+    # Not to the last code: another order of summation may tip a vector half-way between two codewords.
+    assert np.mean(encoder.encode(patches[:1], keep_codes=True).codes[0] == semantic) > 0.999
+
+
+def test_codes_do_not_depend_on_batch_size_on_the_cpu(tiny_bundle, encoder, patches):
+    together = encoder.encode(patches)
+    alone = [encoder.encode(patch[None]) for patch in patches]
+    assert np.array_equal(together.keys, np.concatenate([a.keys for a in alone]))
+    assert np.array_equal(together.barcodes, np.concatenate([a.barcodes for a in alone]))
+    large = Encoder(tiny_bundle, "cpu", Plan(batch=3)).encode(patches, keep_codes=True)
+    assert np.mean(large.codes == encoder.encode(patches, keep_codes=True).codes) > 0.999
+
+
+def test_the_fused_networks_compute_what_the_plain_ones_do(tiny_bundle, encoder, patches):
+    plain, fused = encoder.encode(patches, True), Encoder(tiny_bundle, "cpu", FUSED).encode(patches, True)
+    assert np.mean(plain.codes == fused.codes) > 0.999
+    length = tiny_bundle.card.barcode_length
+    assert np.mean(unpack(plain.barcodes, length) != unpack(fused.barcodes, length)) < 0.01
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_folding_is_exact_up_to_the_very_edge(monkeypatch, joined):
+    import torch
+
+    from napari_fish.encode import fused
+
+    if not joined:
+        monkeypatch.setattr(fused, "_pointwise", lambda: None)
+    model = lively_vqvae(8, seed=3)
+    quick = fused.fuse_encoder(model.encoder)
+    assert isinstance(quick, fused.FusedEncoder)
+    image = torch.rand(1, 3, 64, 96) * 2 - 1
+    with torch.inference_mode():
+        assert torch.allclose(quick(image), model.encoder(image), atol=2e-4)
+
+
+def test_a_channel_that_cannot_be_folded_keeps_the_plain_network():
+    import torch
+
+    from napari_fish.encode.fused import FusedEncoder, fuse_encoder
+
+    model = lively_vqvae()
+    model.encoder[2].weight.data[3] = 0
+    quick = fuse_encoder(model.encoder)
+    assert not isinstance(quick, FusedEncoder)
+    image = torch.rand(1, 3, 32, 32)
+    with torch.inference_mode():
+        assert torch.equal(quick(image), model.encoder(image))
+
+
+def test_a_fused_dense_layer_computes_what_torchvision_does():
+    import torch
+
+    from napari_fish.encode.densenet import DenseNetTexture
+    from napari_fish.encode.fused import fuse_texture
+
+    torch.manual_seed(0)
+    plain = DenseNetTexture().eval()
+    pixels = torch.rand(1, 3, 96, 96) * 255
+    with torch.inference_mode():
+        features, quick = plain(pixels), fuse_texture(plain)(pixels)
+        assert torch.allclose(quick, features, atol=1e-4)
+        standard = (pixels / 255 - torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1)) / torch.tensor(
+            [0.229, 0.224, 0.225]
+        ).view(1, 3, 1, 1)
+        assert torch.allclose(plain.features(standard).mean((2, 3)), features, atol=1e-4)
+    assert (features < 0).any(), "there is no ReLU at the end"
+
+
+def test_running_out_of_memory_halves_the_batch_and_goes_on(tiny_bundle, encoder, patches, monkeypatch):
+    import torch
+
+    sizes = []
+    run = Engine.run
+
+    def short_of_memory(self, some):
+        sizes.append(len(some))
+        if len(some) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+        return run(self, some)
+
+    hungry = Encoder(tiny_bundle, "cpu", Plan(batch=4))
+    monkeypatch.setattr(Engine, "run", short_of_memory)
+    encoded = hungry.encode(patches)
+    assert sizes == [3, 2, 1, 1, 1] and hungry.batch == 1
+    assert np.array_equal(encoded.keys, encoder.encode(patches).keys)
+
+
+def test_too_little_memory_for_one_patch_is_a_clear_error(tiny_bundle, patches, monkeypatch):
+    def never(self, some):
+        raise MemoryError
+
+    small = Encoder(tiny_bundle, "cpu", PLAIN)
+    monkeypatch.setattr(Engine, "run", never)
+    with pytest.raises(EncoderError, match="too little memory"):
+        small.encode(patches)
+
+
+def test_other_faults_of_the_device_are_not_taken_for_lack_of_memory(tiny_bundle, patches, monkeypatch):
+    def broken(self, some):
+        raise RuntimeError("device-side assert")
+
+    encoder = Encoder(tiny_bundle, "cpu", Plan(batch=4))
+    monkeypatch.setattr(Engine, "run", broken)
+    with pytest.raises(RuntimeError, match="device-side assert"):
+        encoder.encode(patches)
+    assert encoder.batch == 4
+
+
+def test_the_self_test_picks_a_plan_that_agrees_and_remembers_it(tiny_bundle, monkeypatch):
+    trials = []
+    real = plans.self_test
+
+    def counted(model, texture, device):
+        trials.append(1)
+        return real(model, texture, device, side=128)
+
+    monkeypatch.setattr(plans, "self_test", counted)
+    first = Encoder(tiny_bundle, "cpu").plan
+    assert Encoder(tiny_bundle, "cpu").plan == first and len(trials) == 1
+    plans._memory_file().write_text("rubbish")
+    Encoder(tiny_bundle, "cpu")
+    assert len(trials) == 2
+
+
+def test_a_plan_that_changes_codes_is_never_chosen(tiny_bundle, monkeypatch):
+    import torch
+
+    from napari_fish.encode.texture import make_texture
+
+    run = Engine.run
+
+    def fast_but_wrong(self, some):
+        if self.plan.fused:
+            return np.zeros((1, 8, 8), np.uint8), run(self, some)[1]
+        return run(self, some)
+
+    monkeypatch.setattr(Engine, "run", fast_but_wrong)
+    texture = make_texture(tiny_bundle.card, tiny_bundle.tensors, None)
+    assert not plans.self_test(lively_vqvae(), texture, torch.device("cpu"), side=128).fused
+
+
+def test_wrongly_shaped_patches_are_refused(encoder):
+    with pytest.raises(ValueError, match=r"\(n, 1024, 1024, 3\)"):
+        encoder.encode(np.zeros((1, 512, 512, 3), np.uint8))
+    assert len(encoder.encode(np.zeros((0, 1024, 1024, 3), np.uint8))) == 0
+
+
+def test_an_unknown_or_absent_device_is_a_clear_error(tiny_bundle):
+    with pytest.raises(EncoderError, match="unknown device 'gpu'"):
+        Encoder(tiny_bundle, "gpu")
+    from napari_fish.encode.device import available_devices
+
+    if "cuda" not in available_devices():
+        with pytest.raises(EncoderError, match="no usable 'cuda' device"):
+            Encoder(tiny_bundle, "cuda")
+
+
+def test_an_image_of_any_shape_becomes_a_patch():
+    image = np.zeros((230, 350, 3), np.uint8)
+    image[:, 175:] = 200
+    patch = patch_from_image(image)
+    assert patch.shape == (1024, 1024, 3)
+    assert patch[:, :500].max() == 0 and patch[:, 524:].min() == 200

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from napari_fish.encode.card import Card, card_from_json
+from napari_fish.encode.device import keep_triton_out
 from napari_fish.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -175,6 +176,7 @@ def load_bundle(name_or_path: str | Path = DEFAULT_ENCODER) -> Bundle:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
+    keep_triton_out()
     path = find_bundle(name_or_path)
     card = read_card(path)
     weights = path / WEIGHTS_FILE if path.is_dir() else path

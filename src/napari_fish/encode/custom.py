@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from napari_fish.encode.bundle import DEFAULT_ENCODER, load_bundle, save_bundle
 from napari_fish.encode.card import NEIGHBOUR, Card, TextureSpec
+from napari_fish.encode.device import keep_triton_out
 from napari_fish.errors import EncoderError
 
 
@@ -59,6 +60,7 @@ class TimmTexture(_Backbone):
     """
 
     def __init__(self, name: str, weights: str = "", pretrained: bool = True, input_px: int = 0) -> None:
+        keep_triton_out()
         try:
             import timm
         except ImportError as error:
@@ -96,6 +98,7 @@ class TorchvisionTexture(_Backbone):
     """
 
     def __init__(self, name: str, weights: str = "", pretrained: bool = True, input_px: int = 224) -> None:
+        keep_triton_out()
         from torchvision import models
 
         super().__init__(input_px, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))

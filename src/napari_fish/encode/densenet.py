@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from napari_fish.encode.device import keep_triton_out
 from napari_fish.errors import EncoderError
 
 DENSENET_SOURCE = "torchvision:DenseNet121_Weights.IMAGENET1K_V1"
@@ -33,6 +34,7 @@ class DenseNetTexture(nn.Module):
 
     def __init__(self, state: dict[str, Tensor] | None = None) -> None:
         super().__init__()
+        keep_triton_out()
         from torchvision.models import densenet121
 
         network = densenet121(weights=None)

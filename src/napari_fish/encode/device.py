@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from napari_fish.errors import EncoderError
@@ -10,6 +12,18 @@ if TYPE_CHECKING:
     import torch
 
 DEVICES = ("auto", "cuda", "mps", "xpu", "cpu")
+
+
+def keep_triton_out() -> None:
+    """Let torch do without Triton where loading it would end the process; call before networks are made.
+
+    Triton carries an LLVM of its own, which crashes beside that of Mesa, the graphics driver of many a
+    Linux viewer. torch imports it along with torchvision and with its optimisers, and needs it only for
+    compiling on GPUs.
+    """
+    maps = Path("/proc/self/maps")
+    if "triton" not in sys.modules and maps.exists() and "libLLVM" in maps.read_text(errors="replace"):
+        sys.modules["triton"] = None  # type: ignore[assignment]
 
 
 def available_devices() -> list[str]:

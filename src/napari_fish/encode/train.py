@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_fish.encode.device import keep_triton_out
 from napari_fish.encode.sources import Crops, TissueSource
 from napari_fish.encode.trainparams import TrainReport, VQTrainParams
 from napari_fish.errors import EncoderError
@@ -59,6 +60,7 @@ def train_vqvae(
     VQVAE
         The network with the least validation error, in evaluation mode, on the CPU.
     """
+    keep_triton_out()
     run = _Run(sources, folder, params or VQTrainParams(), device)
     run.go(progress, should_stop)
     return run.best()

@@ -1,0 +1,24 @@
+"""Encoding beside a viewer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+CODE = """
+import napari, numpy as np
+viewer = napari.Viewer(show=True)
+viewer.add_image(np.zeros((64, 64)))
+viewer.screenshot(canvas_only=True, flash=False)
+from napari_fish.encode.densenet import DenseNetTexture
+import torch
+features = DenseNetTexture()(torch.zeros(1, 3, 64, 64))
+torch.optim.Adam([torch.zeros(1, requires_grad=True)]).step()
+viewer.close()
+print("features:", tuple(features.shape))
+"""
+
+
+def test_networks_load_in_a_process_whose_graphics_driver_brought_its_own_compiler() -> None:
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False)
+    assert "features: (1, 1024)" in done.stdout, (done.returncode, done.stderr[-2000:])

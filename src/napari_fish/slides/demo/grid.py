@@ -52,9 +52,9 @@ class Grid:
             total += self.noise(rng, max(wavelength_um / 2**octave, 2 * STEP_UM)) * np.float32(0.55**octave)
         return total / np.float32(math.sqrt(sum(0.55 ** (2 * o) for o in range(octaves))))
 
-    def index(self, x_um: npt.NDArray[np.float64], y_um: npt.NDArray[np.float64]) -> tuple[
-        npt.NDArray[np.intp], npt.NDArray[np.intp]
-    ]:
+    def index(
+        self, x_um: npt.NDArray[np.float64], y_um: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """Return row and column of the coarse pixels under points given in µm."""
         rows = np.clip((y_um / STEP_UM).astype(np.intp), 0, self.shape[0] - 1)
         columns = np.clip((x_um / STEP_UM).astype(np.intp), 0, self.shape[1] - 1)
@@ -81,11 +81,11 @@ def _spread(knots: Field, length: int, spacing: float) -> Field:
 def smoothstep(low: float, high: float, values: Field) -> Field:
     """Rise smoothly from 0 at ``low`` to 1 at ``high``."""
     t = np.clip((values - np.float32(low)) / np.float32(high - low), 0, 1)
-    return t * t * (3 - 2 * t)
+    return np.asarray(t * t * (3 - 2 * t), np.float32)
 
 
 def as_distance(values: Field, limit_um: float) -> Field:
     """Turn a smooth function into a signed distance in µm to its zero line, good near that line."""
     slope_y, slope_x = np.gradient(values, STEP_UM)
     slope = np.sqrt(slope_x**2 + slope_y**2) + np.float32(1e-6)
-    return np.clip(values / slope, -limit_um, limit_um)
+    return np.asarray(np.clip(values / slope, -limit_um, limit_um), np.float32)

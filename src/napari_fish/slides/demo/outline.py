@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -22,8 +23,10 @@ def tissue_distance(grid: Grid, rng: np.random.Generator) -> Field:
     for centre_x, centre_y, radius_x, radius_y, angle in _pieces(grid, rng):
         tissue = np.maximum(tissue, _blob(rng, x, y, centre_x, centre_y, radius_x, radius_y, angle))
     # Keep a rim of glass, as the scanned area is chosen around the tissue.
-    margin = 0.025 * size
-    rim = np.minimum(np.minimum(x, width - x), np.minimum(y, height - y)) - np.float32(margin)
+    margin = 0.02 * size
+    side_x = np.minimum(grid.x, width - grid.x) - 0.4 * np.abs(wobble_x)
+    side_y = np.minimum(grid.y, height - grid.y) - 0.4 * np.abs(wobble_y)
+    rim = np.minimum(side_x, side_y) - np.float32(margin)
     tissue = np.minimum(tissue, rim)
     for _ in range(int(rng.integers(1, 4) * (size > 600))):
         tissue = np.minimum(tissue, -_tear(grid, rng, x, y, tissue))
@@ -32,8 +35,11 @@ def tissue_distance(grid: Grid, rng: np.random.Generator) -> Field:
 
 
 def depth(distance: Field) -> Field:
-    """Return how deep each coarse pixel lies in the tissue (µm, 0 outside), also far from the edge."""
-    exact = ndimage.distance_transform_edt(distance > 0) * STEP_UM
+    """Return how deep each coarse pixel lies in the tissue (µm, 0 outside), also far from the edge.
+
+    Tears do not count as an edge: they cut through whatever has grown there.
+    """
+    exact = ndimage.distance_transform_edt(ndimage.binary_fill_holes(distance > 0)) * STEP_UM
     return np.asarray(ndimage.gaussian_filter(exact.astype(np.float32), 2.0), np.float32)
 
 
@@ -45,15 +51,15 @@ def _pieces(grid: Grid, rng: np.random.Generator) -> list[tuple[float, float, fl
     shares = rng.uniform(0.8, 1.2, count)
     edges = np.concatenate([[0.0], np.cumsum(shares / shares.sum())])
     along_x = width >= height
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in itertools.pairwise(edges):
         middle, half = (low + high) / 2, (high - low) / 2
         slant = rng.normal(0, 0.10 if count > 1 else 0.25)
         if along_x:
             centre = (middle * width, height * rng.uniform(0.47, 0.53))
-            radii = (half * width * 0.98, 0.5 * height * rng.uniform(0.88, 1.0))
+            radii = (half * width * 0.97, 0.5 * height * rng.uniform(0.86, 0.97))
         else:
             centre = (width * rng.uniform(0.47, 0.53), middle * height)
-            radii = (0.5 * width * rng.uniform(0.88, 1.0), half * height * 0.98)
+            radii = (0.5 * width * rng.uniform(0.86, 0.97), half * height * 0.97)
         pieces.append((*centre, *radii, float(slant)))
     return pieces
 
@@ -77,8 +83,10 @@ def _blob(
     rho = (np.abs(u) ** power + np.abs(v) ** power) ** (1 / power)
     around = np.arctan2(v, u)
     for harmonic in (2, 3, 4, 5):
-        rho = rho + rng.normal(0, 0.045 / math.sqrt(harmonic)) * np.cos(harmonic * around + rng.uniform(0, 6.28))
-    return np.asarray((0.96 - rho) * min(radius_x, radius_y), np.float32)
+        rho = rho + rng.normal(0, 0.05 / math.sqrt(harmonic)) * np.cos(
+            harmonic * around + rng.uniform(0, 6.28)
+        )
+    return np.asarray((0.93 - rho) * min(radius_x, radius_y), np.float32)
 
 
 def _tear(grid: Grid, rng: np.random.Generator, x: Field, y: Field, tissue: Field) -> Field:

@@ -43,7 +43,7 @@ class DemoSpec:
     seed
         Seed of the slide's geometry.
     width_um, height_um
-        Size of the slide in µm.
+        Size of the slide in µm, at least 8.
     mpp
         Pixel size in µm: 0.5 is 20x, 0.25 is 40x. The geometry does not depend on it.
     artefacts
@@ -62,12 +62,14 @@ class DemoSpec:
 
     def __post_init__(self) -> None:
         if self.diagnosis not in (*DIAGNOSES, GLASS):
-            raise ValueError(f"unknown demo diagnosis {self.diagnosis!r}; choose one of {', '.join(DIAGNOSES)}")
+            raise ValueError(
+                f"unknown demo diagnosis {self.diagnosis!r}; choose one of {', '.join(DIAGNOSES)}"
+            )
         unknown = set(self.artefacts) - set(ARTEFACTS)
         if unknown:
             raise ValueError(f"unknown artefacts {sorted(unknown)}; choose from {', '.join(ARTEFACTS)}")
-        if not (self.width_um > 0 and self.height_um > 0 and 0.1 <= self.mpp <= 4):
-            raise ValueError("a demo slide needs a positive size in µm and 0.1 to 4 µm per px")
+        if not (min(self.width_um, self.height_um) >= 8 and 0.1 <= self.mpp <= 4):
+            raise ValueError("a demo slide needs at least 8 µm each way and 0.1 to 4 µm per px")
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -27,7 +27,7 @@ class Stain:
 
 
 # Two looks found among real laboratories; a patient's stain lies between and around them.
-_HAEMATOXYLIN = np.array([[0.60, 0.71, 0.36], [0.70, 0.66, 0.27]])
+_HAEMATOXYLIN = np.array([[0.57, 0.72, 0.39], [0.66, 0.69, 0.30]])
 _EOSIN = np.array([[0.22, 0.84, 0.50], [0.09, 0.93, 0.36]])
 _RED_CELL = np.array([0.14, 0.80, 0.58])
 
@@ -42,9 +42,9 @@ def stain_of(patient: str) -> Stain:
         vector = np.clip(vector, 0.02, None)
         return np.asarray(vector / np.linalg.norm(vector))
 
-    haematoxylin = between(_HAEMATOXYLIN) * rng.uniform(1.75, 2.45)
+    haematoxylin = between(_HAEMATOXYLIN) * rng.uniform(1.6, 2.2)
     eosin = between(_EOSIN) * rng.uniform(0.80, 1.25)
-    red = _RED_CELL * rng.uniform(1.1, 1.4)
+    red = _RED_CELL * rng.uniform(1.35, 1.7)
     glass = rng.uniform(240, 247) + rng.normal(0, 0.5, 3)
     return Stain(
         dyes=np.stack([haematoxylin, eosin, red]).astype(np.float32),

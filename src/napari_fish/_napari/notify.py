@@ -1,0 +1,46 @@
+"""Tell the user something without stopping them: napari's notifications, from any thread."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+
+def warn_user(message: str) -> None:
+    """Show a warning in the viewer's corner."""
+    from napari.utils.notifications import show_warning
+
+    log.warning("%s", message)
+    _in_main_thread(show_warning, message)
+
+
+def tell_user(message: str) -> None:
+    """Show a message in the viewer's corner."""
+    from napari.utils.notifications import show_info
+
+    log.info("%s", message)
+    _in_main_thread(show_info, message)
+
+
+def alert_user(message: str) -> None:
+    """Show an error in the viewer's corner: the message alone, no traceback."""
+    from napari.utils.notifications import show_error
+
+    log.info("%s", message)
+    _in_main_thread(show_error, message)
+
+
+def _in_main_thread(show: Callable[[str], None], message: str) -> None:
+    """Call a function with a message in the main thread, where notifications belong."""
+    if threading.current_thread() is threading.main_thread():
+        show(message)
+        return
+    from qtpy.QtCore import QCoreApplication
+    from superqt.utils import ensure_main_thread
+
+    # Without an application there is no event loop to pass the message to: the log has it.
+    if QCoreApplication.instance() is not None:
+        ensure_main_thread(show)(message)

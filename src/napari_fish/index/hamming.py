@@ -93,6 +93,20 @@ def distance_matrix(left: ArrayLike, right: ArrayLike) -> NDArray[np.int32]:
     return out
 
 
+@njit(nogil=True, cache=True)
+def _pairs(left: Barcodes, right: Barcodes, out: Distances) -> None:
+    for row in range(len(left)):
+        out[row] = row_distance(left, row, right[row])
+
+
+def pair_distances(left: ArrayLike, right: ArrayLike) -> Distances:
+    """Return the distance of each barcode from its partner: (n, words) and (n, words) to (n,), bits."""
+    rows = frozen(left, np.uint64, 2)
+    out = np.empty(len(rows), np.int32)
+    _pairs(rows, as_barcodes(right, rows.shape[1]), out)
+    return out
+
+
 def pack_bits(bits: ArrayLike) -> Barcodes:
     """Pack bits, shape (n, n_bits), into words, shape (n, words); missing bits of the last are 0."""
     table = np.atleast_2d(np.asarray(bits, np.uint8))

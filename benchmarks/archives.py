@@ -65,17 +65,24 @@ class BarcodeModel:
     gain: NDArray[np.float32]
 
     @classmethod
-    def synthetic(cls, dim: int = 24, centres: int = 200, bits: int = 64 * WORDS) -> BarcodeModel:
-        """Make a model of given intrinsic dimension."""
+    def synthetic(
+        cls,
+        dim: int = 24,
+        centres: int = 200,
+        spread: float = 0.5,
+        sharpness: float = 1.2,
+        bits: int = 64 * WORDS,
+    ) -> BarcodeModel:
+        """Make a model of given intrinsic dimension; sharp and narrow means near neighbours."""
         dice = np.random.default_rng(20)
         projection = dice.standard_normal((dim, bits), np.float32) / np.float32(dim**0.5)
         places = dice.standard_normal((centres, dim), np.float32)
         return cls(
             places,
-            np.full(dim, 0.5, np.float32),
+            np.full(dim, spread, np.float32),
             projection,
             np.zeros(bits, np.float32),
-            np.full(bits, 1.2, np.float32),
+            np.full(bits, sharpness, np.float32),
         )
 
     @classmethod

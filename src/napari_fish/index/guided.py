@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,9 +25,10 @@ from napari_fish.index.arrays import (
     frozen,
     in_threads,
 )
+from napari_fish.index.queries import search_many, search_single
 from napari_fish.index.sortedkeys import directory_of
-from napari_fish.index.walks import search_many
 
+_Room = tuple[NDArray[Any], ...]
 Variant = Literal["paper", "released"]
 
 
@@ -108,12 +109,12 @@ class GuidedIndex:
         )
         self._rooms = threading.local()
 
-    def _room(self, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+    def _room(self, size: int) -> _Room:
         """Return working memory, kept for this thread: fresh memory costs a tenth of a query."""
-        rooms: dict[int, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]]
-        rooms = self._rooms.__dict__.setdefault("by_size", {})
+        rooms: dict[int, _Room] = self._rooms.__dict__.setdefault("by_size", {})
         if size not in rooms:
-            rooms[size] = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int32)
+            types = (np.int64, np.int64, np.int32, np.int64, np.int32)
+            rooms[size] = tuple(np.empty(size, dtype) for dtype in types)
         return rooms[size]
 
     def search(
@@ -135,10 +136,18 @@ class GuidedIndex:
         masks = Masks.over(mask, len(codes), which)
         main, delta = self._parts
 
+        def room() -> _Room:
+            return self._room(len(walks) * int(numbers[1]))
+
+        if len(codes) == 1 and not numbers[3]:
+            mine = room()
+            n, cut = search_single(main, delta, starts[0], codes[0], masks.allowed, walks, numbers, *mine)
+            rows, near = mine[3][:n].copy(), mine[4][:n].copy()
+            return NeighbourLists(np.array([0, n]), rows, near, np.array([cut], np.int32))
+
         def work(a: int, b: int) -> NeighbourLists:
-            room = self._room(len(walks) * int(numbers[1]))
             mine = starts[a:b], codes[a:b], masks.allowed, masks.which[a:b]
-            return NeighbourLists(*search_many(main, delta, *mine, walks, numbers, *room))
+            return NeighbourLists(*search_many(main, delta, *mine, walks, numbers, *room()[:3]))
 
         parts = in_threads(work, len(codes), threads)
         return parts[0] if len(parts) == 1 else NeighbourLists.joined(parts)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from napari_fish.index.arrays import UNIVERSE, Barcodes
 from napari_fish.index.hamming import distances_into, row_distance
-from napari_fish.index.results import append, sorted_by_distance
 from napari_fish.index.sortedkeys import lower_bound
 
 # Keys, and most rows, whose distances are worked out before any of them is looked at.
@@ -31,21 +30,6 @@ def nearest_row(
         if distance < best:
             best, best_row = distance, np.int64(row)
     return best, best_row
-
-
-@njit(nogil=True, cache=True)
-def _every_row(
-    start: int, stop: int, first: int, barcodes: Barcodes, slides: NDArray[np.int32], query: Barcodes,
-    allowed: NDArray[np.bool_], mask: int, most: int, found: Any,
-) -> Any:  # fmt: skip
-    """Add all allowed mosaics of a key within the threshold."""
-    for row in range(start, stop):
-        if len(allowed) and not allowed[mask, slides[row]]:
-            continue
-        distance = row_distance(barcodes, row, query)
-        if distance <= most:
-            found = append(found, first + row, distance)
-    return found
 
 
 @njit(nogil=True, cache=True)
@@ -85,16 +69,25 @@ def _run(
     order of the rows, which is the order of memory.
     """
     n, visited, skipped = state[0], state[1], state[2]
+    mine = allowed[mask] if len(allowed) else np.empty(0, np.bool_)
     while at != end and visited < limits[0]:
         stretch = min(abs(end - at), limits[0] - visited, STRETCH)
         low = at if step > 0 else at - stretch + 1
         begin, stop = offsets[low], offsets[low + stretch]
         whole, usable = stop - begin <= len(near), stop - begin
-        if whole and len(allowed):
+        if len(allowed):
             usable = 0
             for row in range(begin, stop):
-                usable += allowed[mask, slides[row]]
-            whole = 2 * usable >= stop - begin
+                usable += mine[slides[row]]
+            if usable == 0:
+                fit = min(stretch, limits[1] - skipped)
+                skipped += fit
+                at += step * fit
+                if fit < stretch:
+                    state[3] = 1
+                    break
+                continue
+            whole = whole and 2 * usable >= stop - begin
         if whole:
             distances_into(barcodes, begin, stop, query, near)
             if usable == stop - begin and _smallest(near, usable) > most:
@@ -105,7 +98,7 @@ def _run(
         for _ in range(stretch):
             best, best_row = np.int32(2**30), np.int64(-1)
             for row in range(offsets[at], offsets[at + 1]):
-                if len(allowed) and not allowed[mask, slides[row]]:
+                if len(allowed) and not mine[slides[row]]:
                     continue
                 distance = near[row - begin] if whole else row_distance(barcodes, row, query)
                 if distance < best:
@@ -135,7 +128,7 @@ def _position_after(keys: NDArray[np.int64], directory: NDArray[np.int64], key: 
 
 
 @njit(nogil=True, cache=True)
-def _search_one(
+def search_one(
     main: Any, delta: Any, key: int, query: Barcodes, allowed: NDArray[np.bool_], mask: int,
     walks: NDArray[np.int64], numbers: NDArray[np.int64], accepted: NDArray[np.int64],
     rows: NDArray[np.int64], distances: NDArray[np.int32], near: NDArray[np.int32],
@@ -242,56 +235,3 @@ def _visit_both(
         n = state[0]
         accepted[n], rows[n], distances[n] = keys[at], row, best
         state[0] = n + 1
-
-
-@njit(nogil=True, cache=True)
-def _with_every_row(
-    main: Any, delta: Any, accepted: NDArray[np.int64], n: int, query: Barcodes, allowed: NDArray[np.bool_],
-    mask: int, most: int, found: Any,
-) -> Any:  # fmt: skip
-    """Look under all accepted keys again and return every mosaic within the threshold."""
-    found[2][0] = 0
-    for i in range(n):
-        first = 0
-        for part in (main, delta):
-            keys, offsets, barcodes, slides, directory = part
-            at = lower_bound(keys, directory, accepted[i])
-            if at < len(keys) and keys[at] == accepted[i]:
-                found = _every_row(
-                    offsets[at], offsets[at + 1], first, barcodes, slides, query, allowed, mask, most, found
-                )
-            first += len(barcodes)
-    return found
-
-
-@njit(nogil=True, cache=True)
-def search_many(
-    main: Any, delta: Any, keys: NDArray[np.int64], queries: Barcodes, allowed: NDArray[np.bool_],
-    which: NDArray[np.int64], walks: NDArray[np.int64], numbers: NDArray[np.int64],
-    accepted: NDArray[np.int64], found_rows: NDArray[np.int64], found_distances: NDArray[np.int32],
-) -> Any:  # fmt: skip
-    """Search for each query; a part is (keys, offsets, barcodes, slides, directory).
-
-    The last three are room for as many keys as all walks may accept.
-    """
-    found = (found_rows, found_distances, np.zeros(1, np.int64))
-    every = (np.empty(0, np.int64), np.empty(0, np.int32), np.zeros(1, np.int64))
-    lists = (np.empty(1024, np.int64), np.empty(1024, np.int32), np.zeros(1, np.int64))
-    near = np.empty(STRETCH_ROWS, np.int32)
-    offsets = np.zeros(len(keys) + 1, np.int64)
-    cut = np.zeros(len(keys), np.int32)
-    for q in range(len(keys)):
-        n, cut[q] = _search_one(
-            main, delta, keys[q], queries[q], allowed, which[q], walks, numbers, accepted, found_rows,
-            found_distances, near,
-        )  # fmt: skip
-        found[2][0] = n
-        if numbers[3]:
-            every = _with_every_row(
-                main, delta, accepted, n, queries[q], allowed, which[q], numbers[2], every
-            )
-            lists = sorted_by_distance(every, lists, numbers[2])
-        else:
-            lists = sorted_by_distance(found, lists, numbers[2])
-        offsets[q + 1] = lists[2][0]
-    return offsets, lists[0][: lists[2][0]], lists[1][: lists[2][0]], cut

@@ -132,18 +132,24 @@ def _rank(
 
 
 def _explain(ranking: str, lists: NeighbourLists, ranked: Ranked, names: list[str]) -> Explanation:
+    counted: list[dict[str, float]] = [{} for _ in range(len(lists))]
+    where, label = np.nonzero(ranked.votes.counts)
+    for i, j, n in zip(
+        where.tolist(), label.tolist(), ranked.votes.counts[where, label].tolist(), strict=True
+    ):
+        counted[i][names[j]] = n
+    columns = (lists.lengths, ranked.votes.entropy, ranked.means, ranked.votes.best)
     fates = []
-    for i, length in enumerate(lists.lengths.tolist()):
+    for i, (length, entropy, mean, best) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
         fate, reason = ranked.dropped.get(i, ("kept", ""))
-        best, counts = int(ranked.votes.best[i]), ranked.votes.counts[i]
         fates.append(
             ListFate(
                 i,
                 length,
-                float(ranked.votes.entropy[i]) if length else None,
-                float(ranked.means[i]) if length else None,
+                entropy if length else None,
+                mean if length else None,
                 names[best] if best >= 0 else "",
-                {names[j]: float(counts[j]) for j in np.flatnonzero(counts).tolist()},
+                counted[i],
                 fate,  # type: ignore[arg-type]
                 reason,
             )

@@ -10,7 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_fish.errors import DatabaseError
-from napari_fish.index import GuidedParams, NeighbourLists, Segment, VebIndex, guided_search
+from napari_fish.index import (
+    GuidedParams,
+    NeighbourLists,
+    Segment,
+    VebIndex,
+    exact,
+    exact_neighbours,
+    guided_search,
+    queries,
+    sketches,
+    warm_up,
+)
 from tests.index import reference
 from tests.index.archives import Archive, as_ints, random_archive
 
@@ -148,3 +159,14 @@ def test_memory_mapped_arrays_are_searched_in_place(
 def test_arrays_that_do_not_fit_are_refused(segment: Segment) -> None:
     with pytest.raises(DatabaseError, match="fit"):
         Segment(segment.keys[:-1], segment.offsets, segment.barcodes, segment.slides)
+
+
+def test_warming_up_leaves_nothing_to_compile_for_the_first_query(archive: Archive, segment: Segment) -> None:
+    warm_up(words=4)
+    kernels = (queries.search_single, queries.search_many, exact.k_best, sketches.search_many)
+    compiled = [len(kernel.signatures) for kernel in kernels]
+    assert min(compiled) >= 1
+    guided_search(segment, archive.keys[:1], archive.barcodes[:1])
+    guided_search(segment, archive.keys[:3], archive.barcodes[:3], mask=np.ones(60, bool))
+    exact_neighbours([(segment.barcodes, segment.slides)], archive.barcodes[:3])
+    assert [len(kernel.signatures) for kernel in kernels] == compiled

@@ -7,6 +7,7 @@ from napari_fish.index.guided import GuidedParams, guided_search
 from napari_fish.index.sortedkeys import SortedKeys
 from napari_fish.index.veb import VebTree
 from napari_fish.index.vebindex import VebIndex
+from napari_fish.index.warm import warm_up
 
 __all__ = [
     "ClusterParams",
@@ -19,4 +20,5 @@ __all__ = [
     "VebTree",
     "exact_neighbours",
     "guided_search",
+    "warm_up",
 ]

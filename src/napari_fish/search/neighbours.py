@@ -19,7 +19,7 @@ FEW_ROWS = 32_768
 # How many times more cells a filter may make clustered search probe.
 MORE_PROBES = 4
 # What exact search costs on an ordinary processor: ns to read a 1024-bit row, and to compare it.
-_READ_NS, _COMPARE_NS = 10.0, 3.0
+_READ_NS, _COMPARE_NS = 11.0, 4.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from PIL import Image
 from napari_fish.slides.demo import demo_specs, write_demo_slide
 
 IMAGES = Path(__file__).parent / "images"
+REAL_SLIDE = Path(__file__).parents[2] / "shared" / "data" / "slides" / "tcga-du-6399.svs"
 
 
 def viewer(file: Path) -> None:
@@ -26,7 +27,33 @@ def viewer(file: Path) -> None:
         subprocess.run(show, check=True)
 
 
-PICTURES = {"viewer": viewer}
+def mosaic(file: Path) -> None:
+    """Take a picture of the Tissue & mosaic widget on a real slide."""
+    import time
+
+    import napari
+    from qtpy.QtWidgets import QApplication
+
+    from napari_fish._napari.mosaic_widget import MosaicWidget
+    from napari_fish._napari.show import add_slide, arrange, take_picture
+
+    if not REAL_SLIDE.exists():
+        raise SystemExit(f"{REAL_SLIDE} is missing: this picture shows a real slide")
+    view = napari.Viewer(title="napari-fish", show=False)
+    add_slide(view, REAL_SLIDE)
+    arrange(view)
+    widget = MosaicWidget(view)
+    view.window.add_dock_widget(widget, name="Tissue & mosaic", area="right")
+    widget.preview()
+    end = time.monotonic() + 120
+    while widget.mosaic is None and time.monotonic() < end:
+        QApplication.processEvents()
+        time.sleep(0.05)
+    take_picture(view, file)
+    view.close()
+
+
+PICTURES = {"viewer": viewer, "mosaic": mosaic}
 
 
 def main(names: list[str]) -> None:

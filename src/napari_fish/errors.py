@@ -19,3 +19,7 @@ class EncoderError(FishError):
 
 class DatabaseError(FishError):
     """A database is missing, damaged, locked or does not fit."""
+
+
+class Cancelled(Exception):
+    """Long work ended early because its ``should_stop`` said so; not an error, hence no FishError."""

@@ -32,7 +32,7 @@ SAME_MPP = 1e-3
 COLOURS = ("red", "green", "blue")
 
 
-def slide_of(layer: Any, viewer_layers: Iterable[Any] | None = None) -> Slide:
+def slide_of(layer: Any, viewer_layers: Iterable[Any] | None = None, mpp: float | None = None) -> Slide:
     """Find the slide behind an image layer, made by any reader or by none.
 
     Tried in turn: what our reader left in the layer's metadata, the path that the layer came from,
@@ -41,7 +41,7 @@ def slide_of(layer: Any, viewer_layers: Iterable[Any] | None = None) -> Slide:
     image of the layer's size, so that a cropped layer is itself and a macro image is never taken for
     its slide (look at :attr:`Slide.kind`).
 
-    The pixel size is what the layer says when its units are a length or its reader left a
+    The pixel size is ``mpp`` where that is given, else what the layer says when its units are a length or its reader left a
     ``resolution``, and that is plausible; otherwise what the file says.
 
     Parameters
@@ -51,6 +51,8 @@ def slide_of(layer: Any, viewer_layers: Iterable[Any] | None = None) -> Slide:
     viewer_layers : iterable of napari.layers.Layer, optional
         Where to look for the other colours of a layer that has only one; those of the current viewer
         by default.
+    mpp : float, optional
+        µm per level-0 px, when the user knows better.
 
     Returns
     -------
@@ -68,8 +70,8 @@ def slide_of(layer: Any, viewer_layers: Iterable[Any] | None = None) -> Slide:
     for path, series in _files(layer):
         slide = _matching(path, series, image_shape(layer))
         if slide is not None:
-            return _with_stated_mpp(slide, layer)
-    return _slide_of_pixels(layer, viewer_layers)
+            return _with_stated_mpp(slide, layer, mpp)
+    return _slide_of_pixels(layer, viewer_layers, mpp)
 
 
 def _files(layer: Any) -> Iterator[tuple[Path, int | None]]:
@@ -106,11 +108,12 @@ def _matching(path: Path, series: int | None, shape: tuple[int, int]) -> Pyramid
     return None
 
 
-def _with_stated_mpp(slide: PyramidSlide, layer: Any) -> PyramidSlide:
-    """Return the slide with the pixel size that the layer states, when it differs from the file's."""
-    stated, notes = _stated_mpp(layer)
+def _with_stated_mpp(slide: PyramidSlide, layer: Any, user: float | None) -> PyramidSlide:
+    """Return the slide with the pixel size that user or layer state, when it differs from the file's."""
+    stated, notes = (user, ()) if user is not None else _stated_mpp(layer)
     if stated is not None:
-        stated *= image_shape(layer)[1] / slide.dimensions[0]
+        if user is None:
+            stated *= image_shape(layer)[1] / slide.dimensions[0]
         if slide.mpp is None or abs(stated / slide.mpp - 1) > SAME_MPP:
             slide.close()
             slide = open_slide(slide.path, mpp=stated, series=slide.series_index)
@@ -143,8 +146,8 @@ def _resolution(layer: Any) -> tuple[float, float] | None:
         return None
 
 
-def _slide_of_pixels(layer: Any, viewer_layers: Iterable[Any] | None) -> LayerSlide:
-    stated, notes = _stated_mpp(layer)
+def _slide_of_pixels(layer: Any, viewer_layers: Iterable[Any] | None, user: float | None) -> LayerSlide:
+    stated, notes = (user, ()) if user is not None else _stated_mpp(layer)
     mpp = Mpp(stated, MppSource.USER if stated is not None else MppSource.UNKNOWN)
     return LayerSlide(_colours(layer, viewer_layers), mpp, notes)
 

@@ -41,7 +41,7 @@ def write_demo_slide(spec: DemoSpec, path: str | os.PathLike[str]) -> Path:
     from napari_fish.slides.demo.image import render
 
     path = Path(path)
-    _write_tiff(render(spec).rgb, spec, path)
+    write_pyramid(render(spec).rgb, spec, path)
     return path
 
 
@@ -153,7 +153,8 @@ def _levels(rgb: Pixels) -> Iterator[Pixels]:
         yield rgb
 
 
-def _write_tiff(rgb: Pixels, spec: DemoSpec, path: Path) -> None:
+def write_pyramid(rgb: Pixels, spec: DemoSpec, path: Path) -> None:
+    """Write a rendered slide, shape (rows, columns, 3), as a tiled JPEG TIFF with its pyramid in pages."""
     import tifffile
 
     temporary = path.with_name(f".{path.name}.part")

@@ -1,0 +1,309 @@
+"""The *Tissue & mosaic* dock widget: what the program sees on a slide, live."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from napari.layers import Image, Labels, Shapes
+from qtpy.QtCore import QTimer
+from qtpy.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_fish._napari.controls import named, offer
+from napari_fish._napari.coordinates import level0_to_world
+from napari_fish._napari.jobs import JobWorker
+from napari_fish._napari.layers import slide_of
+from napari_fish._napari.mosaic_layers import DROPPED, PATCHES, TISSUE, layers_of, mask_of, polygons_of
+from napari_fish._napari.param_form import ParamForm
+from napari_fish.errors import FishError
+from napari_fish.mosaic import PRESETS, Mosaic, MosaicParams, make_mosaic, preset
+from napari_fish.slides import Slide
+
+PAUSE_MS = 300
+"""A preview starts when nothing has been changed for so long."""
+FOUND = "found by the program"
+TISSUE_FIELDS = (
+    "threshold",
+    "otsu",
+    "min_tissue",
+    "min_hole",
+    "max_holes",
+    "median",
+    "close",
+    "tighten",
+    "retry",
+)
+MOSAIC_FIELDS = (
+    "white_share",
+    "artefacts",
+    "artefact_threshold",
+    "focus",
+    "min_focus",
+    "clusters",
+    "share",
+    "representative",
+    "seed",
+)
+
+
+class MosaicWidget(QWidget):
+    """Previews tissue and mosaic of the chosen slide, anew whenever a parameter changes.
+
+    Parameters
+    ----------
+    viewer : napari.Viewer
+        Where the slide is open and the layers appear.
+    """
+
+    def __init__(self, viewer: Any, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._viewer = viewer
+        self._worker: JobWorker | None = None
+        self._mosaic: Mosaic | None = None
+        self._pause = QTimer(self)
+        self._pause.setSingleShot(True)
+        self._pause.setInterval(PAUSE_MS)
+        self._pause.timeout.connect(self.preview)
+        self._build()
+        for event in (viewer.layers.events.inserted, viewer.layers.events.removed):
+            event.connect(self._list_layers)
+        self._list_layers()
+
+    @property
+    def mosaic(self) -> Mosaic | None:
+        """The mosaic shown, if any."""
+        return self._mosaic
+
+    def params(self) -> MosaicParams:
+        """Return the parameters as shown."""
+        return replace(self._mosaic_form.params(), tissue=self._tissue_form.params())
+
+    def preview(self) -> None:
+        """Find the mosaic with the parameters as shown; a preview under way gives way."""
+        self._pause.stop()
+        self.cancel()
+        layer = self._chosen(self._slide_box, Image)
+        if layer is None:
+            self._say("Open a slide: File > Open, or drop one on the viewer.")
+            return
+        try:
+            params = self.params()
+            slide = self._open(layer)
+            mask = self._mask(layer, slide)
+        except (FishError, ValueError) as error:
+            self._say(f"{error}", wrong=True)
+            return
+        worker = JobWorker(_make, slide, params, mask)
+        worker.progressed.connect(partial(self._progress, worker))
+        worker.returned.connect(partial(self._show, worker, layer, slide))
+        worker.errored.connect(partial(self._failed, worker))
+        worker.cancelled.connect(partial(self._stopped, worker))
+        worker.finished.connect(slide.close)
+        self._worker = worker
+        self._bar.setValue(0)
+        self._cancel_button.setEnabled(True)
+        self._say(f"Looking at {layer.name} …")
+        worker.start()
+
+    def cancel(self) -> None:
+        """Stop a preview under way; returns at once."""
+        if self._worker is not None:
+            self._worker.cancel()
+            self._say("Stopping …")
+
+    def reset(self) -> None:
+        """Go back to the preset's own values."""
+        params = preset(self._preset_box.currentText())
+        self._tissue_form.show_params(params.tissue)
+        self._mosaic_form.show_params(params)
+        self._changed()
+
+    def closeEvent(self, event: Any) -> None:
+        """Stop what is under way."""
+        self._pause.stop()
+        self.cancel()
+        super().closeEvent(event)
+
+    def _open(self, layer: Any) -> Slide:
+        slide = slide_of(layer, self._viewer.layers, mpp=self._mpp_box.value() or None)
+        if slide.mpp is None:
+            slide.close()
+            raise FishError(
+                f"The size of a pixel of {layer.name} is unknown. State it above in µm per px: "
+                "0.25 for a 40x slide, 0.5 for 20x."
+            )
+        return slide
+
+    def _mask(self, layer: Any, slide: Slide) -> Any:
+        """Return the mask that is chosen, or None."""
+        chosen = self._chosen(self._mask_box, (Shapes, Labels))
+        if chosen is None:
+            return None
+        return (mask_of if isinstance(chosen, Labels) else polygons_of)(chosen, layer, slide)
+
+    def _progress(self, worker: JobWorker, done: int, total: int) -> None:
+        if worker is self._worker and not worker.cancelling:
+            self._bar.setMaximum(total)
+            self._bar.setValue(done)
+
+    def _show(self, worker: JobWorker, layer: Any, slide: Slide, mosaic: Mosaic) -> None:
+        if worker is not self._worker:
+            return
+        self._ended()
+        self._mosaic = mosaic
+        if layer not in self._viewer.layers:
+            return
+        for data, options, kind in layers_of(mosaic, partial(level0_to_world, layer, slide)):
+            self._update_layer(data, options | {"units": layer.units[-2:]}, kind)
+        dropped = ", ".join(f"{n} {reason}" for reason, n in mosaic.dropped_counts.items() if n) or "none"
+        said = (
+            f"{layer.name}: {mosaic.tissue_mm2:.3g} mm² of tissue in {len(mosaic.contours)} pieces; "
+            f"{len(mosaic.patches)} of {len(mosaic.candidates)} patches in the mosaic; dropped: {dropped}."
+        )
+        if mosaic.retried:
+            said += " Found only with gentler parameters."
+        if mosaic.rescued:
+            said += " Every patch was doubtful; the best was kept."
+        self._say(said)
+
+    def _update_layer(self, data: Any, options: dict[str, Any], kind: str) -> None:
+        """Replace a layer of ours by a new one in the same place, with the same visibility."""
+        name = options["name"]
+        selected = list(self._viewer.layers.selection)
+        visible = True
+        if name in self._viewer.layers:
+            visible = self._viewer.layers[name].visible
+            self._viewer.layers.remove(name)
+        getattr(self._viewer, f"add_{kind}")(data if len(data) else None, ndim=2, visible=visible, **options)
+        self._viewer.layers.selection = [layer for layer in selected if layer in self._viewer.layers]
+
+    def _failed(self, worker: JobWorker, error: Exception) -> None:
+        if worker is self._worker:
+            self._ended()
+            self._mosaic = None
+            for name in (TISSUE, PATCHES, DROPPED):
+                if name in self._viewer.layers:
+                    self._viewer.layers.remove(name)
+            self._say(
+                str(error) if isinstance(error, FishError) else f"{type(error).__name__}: {error}", wrong=True
+            )
+
+    def _stopped(self, worker: JobWorker) -> None:
+        if worker is self._worker:
+            self._ended()
+            self._say("Stopped.")
+
+    def _ended(self) -> None:
+        self._worker = None
+        self._bar.setValue(0)
+        self._cancel_button.setEnabled(False)
+
+    def _changed(self, *_: Any) -> None:
+        if self._live_box.isChecked():
+            self._pause.start()
+
+    def _say(self, text: str, wrong: bool = False) -> None:
+        self._state.setText(text)
+        self._state.setStyleSheet("color: #e05050;" if wrong else "")
+
+    def _list_layers(self, *_: Any) -> None:
+        """Offer the layers there are; keep what was chosen."""
+        images = [layer for layer in self._viewer.layers if isinstance(layer, Image)]
+        masks = [
+            layer
+            for layer in self._viewer.layers
+            if isinstance(layer, Shapes | Labels) and layer.name != TISSUE
+        ]
+        changed = offer(self._slide_box, [layer.name for layer in images])
+        offer(self._mask_box, [FOUND, *(layer.name for layer in masks)])
+        if not images:
+            self._say("Open a slide: File > Open, or drop one on the viewer.")
+        elif changed:
+            self._say("Ready.")
+            self._changed()
+
+    def _chosen(self, box: QComboBox, kind: Any) -> Any:
+        named = (layer for layer in self._viewer.layers if layer.name == box.currentText())
+        return next((layer for layer in named if isinstance(layer, kind)), None)
+
+    def _build(self) -> None:
+        """Lay out the controls."""
+        self._slide_box = named("mosaic", QComboBox(), "slide", "The layer that shows the slide.")
+        self._mpp_box = named(
+            "mosaic", QDoubleSpinBox(), "mpp", "µm per level-0 px, if you know better than the file."
+        )
+        self._mpp_box.setRange(0, 10)
+        self._mpp_box.setDecimals(4)
+        self._mpp_box.setSingleStep(0.05)
+        self._mpp_box.setSpecialValueText("as the slide says")
+        self._mpp_box.setKeyboardTracking(False)
+        self._mask_box = named(
+            "mosaic", QComboBox(), "mask", "Where the tissue is: found, or drawn by you on a layer."
+        )
+        self._preset_box = named(
+            "mosaic", QComboBox(), "preset", preset.__doc__.split("name : ")[1].split("\n", 1)[1].strip()
+        )
+        self._preset_box.addItems(PRESETS)
+        self._live_box = named(
+            "mosaic", QCheckBox("Live"), "live", "Look anew whenever something is changed."
+        )
+        self._live_box.setChecked(True)
+        run = named("mosaic", QPushButton("Preview"), "preview", "Find tissue and mosaic now.")
+        self._cancel_button = named("mosaic", QPushButton("Cancel"), "cancel", "Stop looking.")
+        self._cancel_button.setEnabled(False)
+        again = named("mosaic", QPushButton("Reset"), "reset", "Back to the preset's own values.")
+        self._bar = named("mosaic", QProgressBar(), "progress", "How far the preview is.")
+        self._state = named("mosaic", QLabel(), "state", "What is open, running or wrong.")
+        self._state.setWordWrap(True)
+        params = preset()
+        self._tissue_form = ParamForm("Tissue", params.tissue, TISSUE_FIELDS)
+        self._mosaic_form = ParamForm("Mosaic", params, MOSAIC_FIELDS)
+
+        top = QFormLayout()
+        rows = (("slide", self._slide_box), ("µm per px", self._mpp_box), ("tissue", self._mask_box))
+        for label, control in (*rows, ("preset", self._preset_box)):
+            top.addRow(label, control)
+        buttons = QHBoxLayout()
+        for control in (run, self._cancel_button, again, self._live_box):
+            buttons.addWidget(control)
+        forms = QWidget()
+        stack = QVBoxLayout(forms)
+        stack.addWidget(self._tissue_form)
+        stack.addWidget(self._mosaic_form)
+        stack.addStretch()
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setWidget(forms)
+        layout = QVBoxLayout(self)
+        layout.addLayout(top)
+        layout.addWidget(scroll)
+        layout.addLayout(buttons)
+        layout.addWidget(self._bar)
+        layout.addWidget(self._state)
+
+        run.clicked.connect(self.preview)
+        self._cancel_button.clicked.connect(self.cancel)
+        again.clicked.connect(self.reset)
+        self._preset_box.currentTextChanged.connect(self.reset)
+        self._mpp_box.valueChanged.connect(self._changed)
+        for box in (self._slide_box, self._mask_box):
+            box.currentTextChanged.connect(self._changed)
+        for form in (self._tissue_form, self._mosaic_form):
+            form.changed.connect(self._changed)
+
+
+def _make(slide: Slide, params: MosaicParams, mask: Any, progress: Any, should_stop: Any) -> Mosaic:
+    return make_mosaic(slide, params, mask, progress=progress, should_stop=should_stop)

@@ -1,0 +1,22 @@
+"""Which patches stand for a slide: tissue, grid, artefacts, selection."""
+
+from napari_fish.mosaic.contours import Contour
+from napari_fish.mosaic.mosaic import make_mosaic
+from napari_fish.mosaic.params import PRESETS, MosaicParams, TissueParams, field_help, preset
+from napari_fish.mosaic.tissue import Tissue, segment
+from napari_fish.mosaic.values import REASONS, Mosaic, Patch
+
+__all__ = [
+    "PRESETS",
+    "REASONS",
+    "Contour",
+    "Mosaic",
+    "MosaicParams",
+    "Patch",
+    "Tissue",
+    "TissueParams",
+    "field_help",
+    "make_mosaic",
+    "preset",
+    "segment",
+]

@@ -1,0 +1,72 @@
+"""Outlines of tissue as polygons with holes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ring = tuple[tuple[float, float], ...]
+"""Corners (x, y) of a polygon in level-0 px; the last is not repeated."""
+TOLERANCE = 0.6
+"""How far a simplified outline may stray, in px of the overview."""
+
+
+@dataclass(frozen=True)
+class Contour:
+    """Outline of one piece of tissue.
+
+    Attributes
+    ----------
+    outer : tuple of (float, float)
+        Corners (x, y) in level-0 px.
+    holes : tuple of rings
+        Outlines of the holes, in the same form.
+    area_um2 : float
+        Area of the tissue without its holes in µm².
+    """
+
+    outer: Ring
+    holes: tuple[Ring, ...]
+    area_um2: float
+
+
+def trace(
+    piece: NDArray[np.bool_], box: tuple[slice, ...], scale: tuple[float, float], mpp: float
+) -> Contour:
+    """Trace a piece of tissue.
+
+    Parameters
+    ----------
+    piece : ndarray of bool, shape (rows, columns)
+        The piece, cut out of an overview; connected, also over corners.
+    box : tuple of slice
+        Where it was cut out: rows and columns of the overview.
+    scale : tuple of float
+        Level-0 px per px of the overview, along x and y.
+    mpp : float
+        µm per level-0 px.
+    """
+    from skimage.measure import approximate_polygon, find_contours
+
+    lines = find_contours(np.pad(piece, 1).astype(np.float32), 0.5, fully_connected="high")
+    lines.sort(key=lambda line: -abs(_area(line)))
+    rings = []
+    for line in lines:
+        simple = approximate_polygon(line, TOLERANCE)
+        if len(simple) < 4:
+            simple = line
+        # find_contours counts from pixel centres, a level-0 position from the pixel's corner; the
+        # padding of one pixel is taken off again.
+        y = (simple[:-1, 0] - 0.5 + box[0].start) * scale[1]
+        x = (simple[:-1, 1] - 0.5 + box[1].start) * scale[0]
+        rings.append(tuple((round(float(a), 1), round(float(b), 1)) for a, b in zip(x, y, strict=True)))
+    area = float(piece.sum()) * scale[0] * scale[1] * mpp**2
+    return Contour(rings[0], tuple(rings[1:]), round(area, 1))
+
+
+def _area(line: NDArray[np.float64]) -> float:
+    """Signed area of a closed line of shape (n, 2)."""
+    y, x = line[:, 0], line[:, 1]
+    return float(np.sum(y[:-1] * x[1:] - y[1:] * x[:-1]) / 2)

@@ -1,0 +1,203 @@
+"""Every number that decides which patches stand for a slide, once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal
+
+PRESETS: tuple[str, ...] = ("default", "paper", "released")
+"""Names that :func:`preset` knows."""
+
+
+@dataclass(frozen=True)
+class TissueParams:
+    """How tissue is told from glass.
+
+    Attributes
+    ----------
+    downsample : float
+        Base px per px of the overview on which tissue is sought: 64 base px of 0.25 µm are 16 µm.
+    unit_px : float
+        Side, in base px, of the square in which areas are counted: 512 base px of 0.25 µm are 128 µm.
+    base_mpp : float or None
+        Size of a base px in µm, so that the same tissue is found at any magnification; None counts in
+        the slide's own level-0 px, as the paper does.
+    median : int
+        Side of the median filter on the saturation, in px of the overview (16 µm by default); odd.
+    threshold : int
+        Saturation, 0 to 255, above which a pixel is tissue. Lower it for faint stains.
+    otsu : bool
+        Choose the threshold from the slide itself (Otsu's method) instead.
+    close : int
+        Side of the square that closes gaps between tissue, in px of the overview (16 µm by default).
+    tighten : float
+        Pixels at the rim paler than this share, 0 to 1, of the tissue beside them are glass: the blur of a
+        small overview and of JPEG makes tissue look up to 30 µm larger than it is. 0 leaves the rim alone.
+    min_tissue : float
+        Smallest piece of tissue without its holes, in unit squares (128 µm by 128 µm by default).
+    min_hole : float
+        Smallest hole that counts as a hole, in unit squares (128 µm by 128 µm by default).
+    max_holes : int
+        At most this many holes a piece of tissue, the largest ones.
+    retry : bool
+        When nothing is found, try again with gentler values, and record that.
+    """
+
+    downsample: float = 64.0
+    unit_px: float = 512.0
+    base_mpp: float | None = 0.25
+    median: int = 7
+    threshold: int = 8
+    otsu: bool = False
+    close: int = 4
+    tighten: float = 0.35
+    min_tissue: float = 100.0
+    min_hole: float = 16.0
+    max_holes: int = 8
+    retry: bool = True
+
+    def __post_init__(self) -> None:
+        _check(self.downsample >= 1, "downsample must be at least 1")
+        _check(self.unit_px > 0, "unit_px must be positive")
+        _check(self.base_mpp is None or self.base_mpp > 0, "base_mpp must be positive, or None")
+        _check(self.median >= 1 and self.median % 2 == 1, "median must be an odd number of px")
+        _check(0 <= self.threshold <= 255, "threshold must lie between 0 and 255")
+        _check(self.close >= 1, "close must be at least 1 px")
+        _check(0 <= self.tighten < 1, "tighten must lie between 0 and 1")
+        _check(self.min_tissue >= 0 and self.min_hole >= 0, "areas cannot be negative")
+        _check(self.max_holes >= 0, "max_holes cannot be negative")
+
+
+@dataclass(frozen=True)
+class MosaicParams:
+    """How tissue becomes a mosaic.
+
+    Attributes
+    ----------
+    tissue : TissueParams
+        How tissue is told from glass.
+    patch : int
+        Side of a patch in px at ``mpp``.
+    mpp : float
+        Working scale in µm per px; 0.5 is 20x.
+    patch_rule : {"exact", "objective"}
+        ``"exact"``: a patch covers ``patch * mpp`` µm on any slide. ``"objective"``: it covers ``patch``
+        level-0 px of a 20x slide and twice as many of a 40x slide, as in the paper.
+    white_level : int
+        Grey, 0 to 255, above which a pixel is white.
+    white_share : float
+        A patch with more than this share of white pixels, 0 to 1, is dropped.
+    artefacts : bool
+        Drop patches that show pen ink, folds, dust or other debris.
+    artefact_threshold : float
+        Probability, 0 to 1, above which a patch counts as an artefact. Raise it to drop fewer.
+    artefact_model : {"tiles", "lbp-5x", "lbp-20x"}
+        Which of the trained filters judges: ``"lbp-5x"`` is the paper's on patches at 5x, ``"lbp-20x"``
+        reads them at 20x as the released program does, ``"tiles"`` also looks at colour and at parts of
+        the patch.
+    focus : bool
+        Drop patches that are out of focus.
+    min_focus : float
+        Sharpness below which a patch is out of focus: log2 of the contrast at 2 µm over that at 4 to
+        8 µm. Lower it to drop fewer. A slide that is soft throughout is judged by its own sharpest quarter.
+    clusters : int
+        Number of colour clusters.
+    share : float
+        Share of each colour cluster, 0 to 1, that enters the mosaic.
+    n_init : int
+        How often K-means starts anew; the best run counts.
+    seed : int
+        Seed of K-means.
+    representative : {"member", "centre"}
+        What stands for a cluster of neighbours: the ``"member"`` patch nearest to its centre, or a patch
+        cut at the ``"centre"`` itself, which may lie off tissue.
+    """
+
+    tissue: TissueParams = field(default_factory=TissueParams)
+    patch: int = 1024
+    mpp: float = 0.5
+    patch_rule: Literal["exact", "objective"] = "exact"
+    white_level: int = 235
+    white_share: float = 0.9
+    artefacts: bool = True
+    artefact_threshold: float = 0.5
+    artefact_model: Literal["tiles", "lbp-5x", "lbp-20x"] = "tiles"
+    focus: bool = True
+    min_focus: float = -1.3
+    clusters: int = 9
+    share: float = 0.05
+    n_init: int = 10
+    seed: int = 0
+    representative: Literal["member", "centre"] = "member"
+
+    def __post_init__(self) -> None:
+        _check(self.patch >= 16 and self.patch % 4 == 0, "patch must be a multiple of 4 px, at least 16")
+        _check(self.mpp > 0, "mpp must be positive")
+        _check(self.patch_rule in ("exact", "objective"), "patch_rule is 'exact' or 'objective'")
+        _check(0 <= self.white_level <= 255, "white_level must lie between 0 and 255")
+        for name in ("white_share", "artefact_threshold", "share"):
+            _check(0 <= getattr(self, name) <= 1, f"{name} must lie between 0 and 1")
+        _check(
+            self.artefact_model in ("tiles", "lbp-5x", "lbp-20x"),
+            "artefact_model is 'tiles', 'lbp-5x' or 'lbp-20x'",
+        )
+        _check(self.clusters >= 1 and self.n_init >= 1, "clusters and n_init must be at least 1")
+        _check(self.representative in ("member", "centre"), "representative is 'member' or 'centre'")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters as plain values, for JSON and the database."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> MosaicParams:
+        """Return the parameters that :meth:`to_dict` wrote; unknown names are an error."""
+        values = dict(values)
+        if isinstance(values.get("tissue"), dict):
+            values["tissue"] = TissueParams(**values["tissue"])
+        return cls(**values)
+
+
+def preset(name: str = "default") -> MosaicParams:
+    """Return the parameters of a named behaviour.
+
+    Parameters
+    ----------
+    name : {"default", "paper", "released"}
+        ``"default"``: the paper with repairs. ``"paper"``: the paper's text. ``"released"``: what the
+        authors' program computes.
+    """
+    default = MosaicParams()
+    paper = replace(
+        default,
+        tissue=TissueParams(base_mpp=None, tighten=0.0, retry=False),
+        patch_rule="objective",
+        artefact_model="lbp-5x",
+        focus=False,
+        representative="centre",
+    )
+    known = {"default": default, "paper": paper, "released": replace(paper, artefact_model="lbp-20x")}
+    if name not in known:
+        raise ValueError(f"unknown preset {name!r}; choose one of {', '.join(PRESETS)}")
+    return known[name]
+
+
+def field_help(params: type[Any]) -> dict[str, str]:
+    """Return what the docstring of a parameter class says of each field, for tooltips and ``--help``."""
+    if not is_dataclass(params):
+        raise TypeError(f"{params!r} is not a dataclass")
+    help_of: dict[str, str] = {}
+    name = None
+    for line in (params.__doc__ or "").splitlines():
+        heading = re.match(r"^ {4}(\w+) : ", line)
+        if heading:
+            name = heading.group(1)
+            help_of[name] = ""
+        elif name and line.startswith(" " * 8):
+            help_of[name] = f"{help_of[name]} {line.strip()}".strip()
+    return {f.name: help_of.get(f.name, "").replace("``", "") for f in fields(params)}
+
+
+def _check(holds: bool, message: str) -> None:
+    if not holds:
+        raise ValueError(message)

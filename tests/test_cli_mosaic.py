@@ -1,0 +1,55 @@
+"""The commands about mosaics."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from .mosaic.conftest import glass, tissue_slide
+from .slides.conftest import write_tiff
+from .test_cli import run
+
+
+@pytest.fixture(scope="module")
+def slide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("cli") / "mit Leerzeichen, ü.tif"
+    return write_tiff(file, tissue_slide().levels[0], resolution=(5000, 5000))
+
+
+def test_mosaic_writes_json_a_picture_and_geojson(slide: Path, tmp_path: Path, capsys) -> None:
+    png, geojson = tmp_path / "out.png", tmp_path / "out ü.geojson"
+    code, out, err = run(capsys, "mosaic", slide, "--png", png, "--geojson", geojson, "--json")
+    found = json.loads(out)
+    assert code == 0, err
+    assert len(found["patches"]) >= 1
+    assert set(found["dropped"]) == {"white", "artefact", "blur"}
+    assert Image.open(png).size[0] > 1000
+    assert json.loads(geojson.read_text(encoding="utf-8"))["type"] == "FeatureCollection"
+
+
+def test_mosaic_tells_a_person_what_was_found(slide: Path, capsys) -> None:
+    code, out, _ = run(capsys, "mosaic", slide)
+    assert code == 0
+    assert "mm² in 1 pieces" in out
+
+
+def test_a_blank_slide_is_one_line_and_exit_code_1(tmp_path: Path, capsys) -> None:
+    path = write_tiff(tmp_path / "blank.tif", glass(1024, 1024), resolution=(5000, 5000))
+    code, out, err = run(capsys, "mosaic", path, "--json")
+    assert (code, out) == (1, "")
+    assert "no tissue found; it looks blank" in err
+
+
+def test_an_unknown_preset_is_wrong_usage(slide: Path, capsys) -> None:
+    code, _, err = run(capsys, "mosaic", slide, "--preset", "best")
+    assert code == 2
+    assert "default, paper, released" in err
+
+
+def test_a_picture_that_cannot_be_written_is_a_known_error(slide: Path, tmp_path: Path, capsys) -> None:
+    code, _, err = run(capsys, "mosaic", slide, "--png", tmp_path / "no" / "such" / "folder.png")
+    assert code == 1
+    assert "Cannot write" in err

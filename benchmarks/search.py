@@ -295,7 +295,7 @@ def clustered_part(segment: Segment, queries: NDArray[np.uint64], n: int, train:
         name = f"faiss IVF, {probes} probes"
         points[name] = lambda i, p=probes: theirs(p)
         recall[name] = recall_of(theirs(probes))
-        for rerank in (50, 100, 200, 400, 800, 1600, 3200):
+        for rerank in (50, 100, 200, 400, 800, 1600, 3200, 6400, 12800):
             name = f"clustered, {probes} probes, {rerank} compared in full"
             points[name] = lambda i, p=probes, r=rerank: ours(p, r)
             recall[name] = recall_of(ours(probes, rerank))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from napari_fish.database.records import Box, Calibration, EncodedSlide, MosaicRecord
+from napari_fish.database.records import (
+    Box,
+    Calibration,
+    EncodedSlide,
+    MosaicRecord,
+    content_digest,
+    slide_digest,
+)
 from napari_fish.database.slidetable import SlideTable
 from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import Barcodes, Keys, Mask, NeighbourLists, Rows, Segment
@@ -139,11 +145,6 @@ class MemoryStore:
 
     def digest(self) -> str:
         """Return a digest of the content, the same whatever the order in which slides came."""
-        parts = []
-        for slide in self._slides.values():
-            order = np.lexsort([*slide.boxes.T[::-1], slide.keys])
-            one = hashlib.sha256(repr(slide.record).encode())
-            for array in (slide.keys, slide.barcodes, slide.boxes):
-                one.update(np.ascontiguousarray(array[order]).tobytes())
-            parts.append(one.digest())
-        return hashlib.sha256(b"".join(sorted(parts))).hexdigest()
+        return content_digest(
+            slide_digest(s.record, s.keys, s.barcodes, s.boxes) for s in self._slides.values()
+        )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -108,3 +110,20 @@ class Calibration:
         """Return the percentage of random pairs at most this far apart."""
         share = np.cumsum(self.histogram) / max(1, int(self.histogram.sum()))
         return np.asarray(100 * share[np.clip(np.asarray(distance), 0, len(share) - 1)], np.float64)
+
+
+def slide_digest(
+    record: SlideRecord, keys: Keys, barcodes: Barcodes, boxes: NDArray[np.int32]
+) -> bytes:  # fmt: skip
+    """Return a digest of a slide and its mosaics, whatever their order."""
+    known = [*(getattr(record, name) for name in OWN_COLUMNS), sorted(record.labels.items())]
+    digest = hashlib.sha256(json.dumps(known, ensure_ascii=False).encode())
+    order = np.lexsort([*boxes.T[::-1], keys])
+    for array, dtype in ((keys, "<i8"), (barcodes, "<u8"), (boxes, "<i4")):
+        digest.update(np.ascontiguousarray(array[order], dtype).tobytes())
+    return digest.digest()
+
+
+def content_digest(slides: Iterable[bytes]) -> str:
+    """Join the digests of slides to one that does not depend on their order."""
+    return hashlib.sha256(b"".join(sorted(slides))).hexdigest()

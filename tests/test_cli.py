@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tifffile
 
 from napari_fish.cli import main
 
@@ -36,6 +37,22 @@ def test_info_writes_one_json_document_with_the_promised_fields(tmp_path: Path, 
     assert (about["path"], about["width"], about["height"]) == (str(path), 900, 700)
     assert (about["mpp"], about["mpp_source"], len(about["levels"])) == (0.5, "file", 3)
     assert [s["kind"] for s in about["series"]] == ["label", "slide"]
+
+
+def test_what_a_file_says_cannot_make_the_json_invalid(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "a.ome.tif"
+    xml = (
+        '<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><Instrument ID="Instrument:0">'
+        '<Objective ID="Objective:0" NominalMagnification="NaN"/></Instrument><Image ID="Image:0">'
+        '<ObjectiveSettings ID="Objective:0"/><Pixels ID="Pixels:0" DimensionOrder="XYCZT" Type="uint8" SizeX="90" '
+        'SizeY="70" SizeC="3" SizeZ="1" SizeT="1" PhysicalSizeX="-1"><Channel SamplesPerPixel="3"/>'
+        "<TiffData/></Pixels></Image></OME>"
+    )
+    tifffile.imwrite(path, make_scene(70, 90), photometric="rgb", description=xml, metadata=None)
+    _, out, _ = run(capsys, "info", path, "--json")
+    about = json.loads(out, parse_constant=pytest.fail)
+    assert about["objective_power"] is None
+    assert "-1" in about["notes"][0]
 
 
 def test_info_takes_the_users_word_for_scale_and_image(tmp_path: Path, capsys) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import PIL.Image
 import pytest
+import tifffile
 from numpy.typing import NDArray
 
 from napari_fish.errors import SlideError
@@ -77,6 +80,105 @@ def test_a_closed_slide_says_so(any_format: Path) -> None:
         slide.read(0, 0, 10, 10, MPP)
 
 
+def test_every_format_can_be_closed_while_it_is_read(any_format: Path) -> None:
+    slide = open_slide(any_format, mpp=MPP)
+    seen: list[str] = []
+
+    def read_until_closed() -> None:
+        try:
+            while True:
+                slide.read(100, 100, 200, 200, MPP)
+        except SlideError as error:
+            seen.append(str(error))
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(4):
+            pool.submit(read_until_closed)
+        time.sleep(0.05)
+        slide.close()
+    assert len(seen) == 4
+    assert all("was closed" in message for message in seen)
+
+
+def test_a_tiny_slide_under_huge_pixels_is_mostly_white_and_costs_nothing(tmp_path: Path, scene: RGB) -> None:
+    with open_slide(write_tiff(tmp_path / "a.tif", scene)) as slide:
+        shown = slide.read(0, 0, 3, 2, 1000.0)
+        far = slide.read(-1e9, -1e9, 4, 4, 1e9)
+    share = 900 * 700 / 2000**2
+    expected = scene.mean((0, 1)) * share + 255 * (1 - share)
+    np.testing.assert_allclose(shown[0, 0], expected, atol=1)
+    assert (shown[:, 1:] == 255).all()
+    assert (far >= 254).all()
+
+
+def test_pages_of_a_pyramid_need_not_say_that_they_are_smaller(tmp_path: Path, scene: RGB) -> None:
+    path = tmp_path / "a.tif"
+    with tifffile.TiffWriter(path) as tiff:
+        for level in range(3):
+            image = shrink(scene, 2**level) if level else scene
+            tiff.write(image, tile=(128, 128), photometric="rgb", metadata=None)
+    with open_slide(path) as slide:
+        assert len(slide.level_dimensions) == 3
+
+
+def test_the_channels_of_an_ome_stack_are_those_of_its_first_plane(tmp_path: Path, scene: RGB) -> None:
+    planes = np.moveaxis(scene, 2, 0)
+    for axes in ("CZYX", "ZCYX", "CTYX"):
+        stack = np.stack([planes, 255 - planes], axis=1 if axes[0] == "C" else 0)
+        path = tmp_path / f"{axes}.ome.tif"
+        tifffile.imwrite(path, stack, photometric="minisblack", metadata={"axes": axes}, ome=True)
+        with open_slide(path) as slide:
+            np.testing.assert_array_equal(slide.read_level(0, 0, 0, 900, 700), scene)
+            assert "the first is shown" in slide.notes[0]
+
+
+def test_an_ome_tiff_in_several_files_is_read_from_all_of_them(tmp_path: Path, scene: RGB) -> None:
+    uuids = [f"urn:uuid:{i}1111111-1111-1111-1111-111111111111" for i in range(3)]
+    blocks = "".join(
+        f'<TiffData FirstC="{c}" IFD="0" PlaneCount="1"><UUID FileName="{c}.ome.tif">{u}</UUID></TiffData>'
+        for c, u in enumerate(uuids)
+    )
+    size = 'SizeX="900" SizeY="700" SizeC="3" SizeZ="1" SizeT="1" Type="uint8" DimensionOrder="XYCZT"'
+    for c, uuid in enumerate(uuids):
+        xml = (
+            f'<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" UUID="{uuid}">'
+            f'<Image ID="Image:0" Name="scan"><Pixels ID="Pixels:0" {size}>{blocks}</Pixels></Image></OME>'
+        )
+        channel = np.ascontiguousarray(scene[..., c])
+        tifffile.imwrite(tmp_path / f"{c}.ome.tif", channel, description=xml, metadata=None)
+    with open_slide(tmp_path / "0.ome.tif") as slide:
+        np.testing.assert_array_equal(slide.read_level(0, 0, 0, 900, 700), scene)
+
+
+@pytest.mark.parametrize("name", ["macrophage CD68", "Unlabelled tissue", "slide 1 macrodissected"])
+def test_a_slide_may_have_a_name_with_label_or_macro_in_it(tmp_path: Path, name: str, scene: RGB) -> None:
+    path = tmp_path / "a.ome.tif"
+    tifffile.imwrite(path, scene, photometric="rgb", metadata={"axes": "YXS", "Name": name}, ome=True)
+    with open_slide(path) as slide:
+        assert (slide.kind, slide.series[0].name) == ("slide", name)
+
+
+def test_inverted_grey_of_12_bits_is_shown_the_right_way_round(tmp_path: Path, scene: RGB) -> None:
+    grey = scene[..., 0].astype(np.uint16) * 16
+    path = write_tiff(tmp_path / "a.tif", 4095 - grey, 1, photometric="miniswhite", tile=None)
+    with open_slide(path) as slide:
+        np.testing.assert_allclose(slide.read_level(0, 0, 0, 900, 700)[..., 0], scene[..., 0], atol=1)
+
+
+def test_premultiplied_alpha_is_not_multiplied_again(tmp_path: Path, scene: RGB) -> None:
+    alpha = np.full((*SHAPE, 1), 128, np.uint8)
+    rgba = np.concatenate([(scene * 0.502).astype(np.uint8), alpha], axis=2)
+    path = write_tiff(tmp_path / "a.tif", rgba, 1, extrasamples=["assocalpha"], tile=None)
+    with open_slide(path) as slide:
+        np.testing.assert_allclose(slide.read_level(0, 0, 0, 900, 700), scene * 0.502 + 127, atol=2)
+
+
+def test_a_png_of_16_bits_keeps_its_greys(tmp_path: Path, scene: RGB) -> None:
+    PIL.Image.fromarray(scene[..., 0].astype(np.uint16) * 257).save(tmp_path / "a.png")
+    with open_slide(tmp_path / "a.png") as slide:
+        np.testing.assert_array_equal(slide.read_level(0, 0, 0, 900, 700)[..., 2], scene[..., 0])
+
+
 def test_pyramids_are_found_wherever_they_are_kept(tmp_path: Path, scene: RGB) -> None:
     for path in (
         write_tiff(tmp_path / "pages.tif", scene),
@@ -136,8 +238,6 @@ def test_transparency_is_laid_over_white(tmp_path: Path, scene: RGB) -> None:
     alpha[:, 300:450] = 128
     rgba = np.concatenate([scene, alpha], axis=2)
     write_tiff(tmp_path / "a.tif", rgba, 1, extrasamples=["unassalpha"], compression="jpeg2000")
-    import PIL.Image
-
     PIL.Image.fromarray(rgba).save(tmp_path / "a.png")
     for name in ("a.tif", "a.png"):
         with open_slide(tmp_path / name) as slide:
@@ -188,8 +288,6 @@ def test_a_large_label_is_still_a_label(tmp_path: Path) -> None:
 
 
 def test_fluorescence_is_refused_with_the_reason(tmp_path: Path) -> None:
-    import tifffile
-
     path = tmp_path / "a.ome.tif"
     tifffile.imwrite(path, np.zeros((5, 300, 300), np.uint16), metadata={"axes": "CYX"}, ome=True)
     with pytest.raises(SlideError, match=r"a\.ome\.tif.*5 channels"):

@@ -12,6 +12,7 @@ import tracemalloc
 from pathlib import Path
 
 import numpy as np
+import PIL.Image
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -67,6 +68,15 @@ def test_a_mirax_slide_without_its_folder_names_the_folder(tmp_path: Path) -> No
 
 def write_image(folder: Path) -> Path:
     return FORMATS["png"](folder, make_scene(50, 50))
+
+
+def test_a_mirax_slide_is_never_taken_for_the_thumbnail_that_it_looks_like(tmp_path: Path) -> None:
+    path = tmp_path / "a.mrxs"
+    PIL.Image.fromarray(make_scene(50, 50)).save(path, format="JPEG")
+    refused(path, "folder a, which holds the pixels, is missing")
+    path.with_suffix("").mkdir()
+    (path.with_suffix("") / "Slidedat.ini").write_text("[GENERAL]")
+    refused(path, "damaged or incomplete|does not know this format")
 
 
 def test_a_mislabelled_file_opens_as_what_it_is(tmp_path: Path, scene: NDArray[np.uint8]) -> None:
@@ -138,15 +148,21 @@ def test_a_tiny_tiff_that_declares_a_terapixel_allocates_nothing(tmp_path: Path)
         return struct.pack("<HHII", code, kind, 1, value)
 
     side = 10**6
-    for tiled in (False, True):
-        tags = [tag(256, 4, side), tag(257, 4, side), tag(258, 3, 8), tag(259, 3, 1), tag(262, 3, 1)]
+    for tile, compression in ((0, 1), (256, 1), (256, 7), (16_384, 1), (999_936, 7), (side, 1), (side, 7)):
+        tags = [
+            tag(256, 4, side),
+            tag(257, 4, side),
+            tag(258, 3, 8),
+            tag(259, 3, compression),
+            tag(262, 3, 1),
+        ]
         tags += [tag(277, 3, 1)]
-        if tiled:
-            tags += [tag(322, 4, 256), tag(323, 4, 256), tag(324, 4, 8), tag(325, 4, 8)]
+        if tile:
+            tags += [tag(322, 4, tile), tag(323, 4, tile), tag(324, 4, 8), tag(325, 4, 8)]
         else:
             tags += [tag(273, 4, 8), tag(278, 4, side), tag(279, 4, 8)]
         body = b"II*\0" + struct.pack("<IH", 8, len(tags)) + b"".join(tags) + b"\0" * 4
-        path = tmp_path / f"tiled-{tiled}.tif"
+        path = tmp_path / f"{tile}-{compression}.tif"
         path.write_bytes(body.ljust(152, b"\0"))
         tracemalloc.start()
         refused(path, "too large to read|damaged|truncated")
@@ -210,3 +226,59 @@ def test_a_folder_of_ten_thousand_files_is_listed_without_opening_them(tmp_path:
     assert len(found) == 100 + 3
     assert {p.name for p in found if p.suffix != ".svs"} == {"case.mrxs", "b.zarr", "dicom"}
     refused(tmp_path, "folder")
+
+
+def test_links_that_lead_in_circles_are_followed_once(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.svs").touch()
+    for name in ("one", "two"):
+        (tmp_path / "sub" / name).symlink_to(tmp_path, target_is_directory=True)
+    assert [p.name for p in find_slides(tmp_path)] == ["a.svs"]
+
+
+def test_pictures_that_belong_to_a_vms_slide_are_not_slides(tmp_path: Path) -> None:
+    for name in ("a.vms", "a-0.jpg", "a_macro.jpg", "a_map2.jpg"):
+        (tmp_path / name).touch()
+    assert [p.name for p in find_slides(tmp_path)] == ["a.vms"]
+
+
+def test_a_folder_that_is_itself_a_slide_is_found(tmp_path: Path) -> None:
+    path = write_omezarr(tmp_path / "a.zarr", make_scene(64, 64), levels=1)
+    assert list(find_slides(path)) == [path]
+
+
+def test_each_dicom_series_of_a_flat_folder_is_a_slide(tmp_path: Path) -> None:
+    for number, series in enumerate(("1.2.3", "1.2.3", "1.2.4")):
+        uid = series.encode().ljust(6, b"\0")
+        header = b"\0" * 128 + b"DICM" + b"\x20\x00\x0e\x00UI" + struct.pack("<H", len(uid)) + uid
+        (tmp_path / f"{number}.DCM").write_bytes(header)
+    assert [p.name for p in find_slides(tmp_path)] == ["0.DCM", "2.DCM"]
+
+
+def test_what_is_neither_file_nor_folder_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.svs")
+    refused(tmp_path / "pipe.svs", "neither a file nor a folder")
+
+
+def test_a_home_folder_of_nobody_is_no_such_file() -> None:
+    with pytest.raises(SlideError, match="there is no such file"):
+        open_slide("~nobody-of-this-name/a.svs")
+
+
+def test_a_slide_that_has_gone_cannot_be_hashed_and_says_so(tmp_path: Path) -> None:
+    path = write_tiff(tmp_path / "a.tif", make_scene(100, 100))
+    with open_slide(path) as slide:
+        path.unlink()
+        with pytest.raises(SlideError, match=r"a\.tif.*cannot be read any more"):
+            _ = slide.content_hash
+
+
+@pytest.mark.parametrize("photometric", ["cmyk", "ycbcr", "cielab"])
+def test_colours_that_would_come_out_wrong_are_refused(tmp_path: Path, photometric: str) -> None:
+    import tifffile
+
+    samples = 4 if photometric == "cmyk" else 3
+    pixels = np.zeros((100, 100, samples), np.uint8)
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, pixels, photometric="separated" if samples == 4 else photometric, rowsperstrip=100)
+    refused(path, "its colours are stored as")

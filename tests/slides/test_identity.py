@@ -7,6 +7,8 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pytest
+import zarr
 from numpy.typing import NDArray
 
 from napari_fish.slides import open_slide
@@ -38,6 +40,26 @@ def test_another_image_has_another_hash(tmp_path: Path, scene: NDArray[np.uint8]
         for i, image in enumerate((scene, changed))
     }
     assert len(hashes) == 4
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_tissue_beside_an_empty_margin_counts_in_the_hash_of_a_zarr(tmp_path: Path, sharded: bool) -> None:
+    hashes = set()
+    for seed in range(3):
+        image = np.full((1024, 1024, 3), 255, np.uint8)
+        image[:, 128:] = np.random.default_rng(seed).integers(0, 256, (1024, 896, 3))
+        group = zarr.open_group(tmp_path / f"{seed}.zarr", mode="w", zarr_format=3)
+        shards = (3, 256, 256) if sharded else None
+        planes = image.transpose(2, 0, 1)
+        group.create_array("0", data=planes, chunks=(1, 64, 64), shards=shards)
+        axes = [
+            {"name": "c", "type": "channel"},
+            {"name": "y", "type": "space"},
+            {"name": "x", "type": "space"},
+        ]
+        group.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [{"path": "0"}]}]}
+        hashes.add(content_hash(tmp_path / f"{seed}.zarr"))
+    assert len(hashes) == 3
 
 
 def test_a_zipped_zarr_is_the_same_slide_as_its_folder(tmp_path: Path, scene: NDArray[np.uint8]) -> None:

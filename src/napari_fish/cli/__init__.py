@@ -55,6 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     quiet = [a for a in arguments if a not in ("-v", "--verbose")]
     level = logging.ERROR if len(quiet) == len(arguments) else logging.INFO
     logging.basicConfig(level=level, format="%(message)s", stream=sys.stderr)
+    if level == logging.ERROR:
+        # It reports damage that our own message then explains.
+        logging.getLogger("tifffile").setLevel(logging.CRITICAL)
     try:
         app(quiet, prog_name="napari-fish")
     except FishError as error:

@@ -19,7 +19,7 @@ Json = Annotated[bool, typer.Option("--json", help="Write one JSON document to s
 
 def write_json(document: Any) -> None:
     """Write one JSON document to standard output."""
-    sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -15,11 +16,12 @@ import numpy as np
 from napari_fish.errors import SlideError
 from napari_fish.slides.mpp import Mpp, MppSource
 from napari_fish.slides.protocol import RGB, SeriesInfo
+from napari_fish.slides.series import default_series
 
 # A level this little too coarse still counts as fine enough: rounded mpp values (0.2457 against
 # 0.25) must not force a read of the next finer level, which costs four times the pixels.
 LEVEL_TOLERANCE = 1.02
-# Source pixels resampled at a time; bounds the memory of one read whatever its size.
+# Source pixels resampled at a time, so that the memory of a read does not grow with what it covers.
 BLOCK_PIXELS = 16 * 2**20
 
 
@@ -49,7 +51,8 @@ class PyramidSlide(ABC):
         self.series_index = series_index
         self.notes = (*mpp.notes, *notes)
         self._mpp = mpp
-        self._closing = threading.Lock()
+        self._lock = threading.Lock()
+        self._readers = 0
         self._closed = False
 
     @abstractmethod
@@ -93,12 +96,26 @@ class PyramidSlide(ABC):
     @cached_property
     def content_hash(self) -> str:
         """Version-tagged name of the content; costs milliseconds."""
-        return self._hash()
+        try:
+            return self._hash()
+        except OSError as error:
+            raise SlideError(
+                f"{self.path}: cannot be read any more ({error}). Is its disk still there?"
+            ) from error
 
     @property
     def kind(self) -> str:
         """What the open image is: ``"slide"``, ``"label"``, ``"macro"`` or ``"thumbnail"``."""
         return next(s.kind for s in self.series if s.index == self.series_index)
+
+    def _hash_of_series(self, of_file: str) -> str:
+        """Tell the images inside one file apart; the slide itself has the file's own hash."""
+        default = default_series(self.series)
+        return (
+            of_file
+            if default is None or default.index == self.series_index
+            else f"{of_file}-{self.series_index}"
+        )
 
     @property
     def closed(self) -> bool:
@@ -119,25 +136,20 @@ class PyramidSlide(ABC):
 
     def read_level(self, level: int, x: int, y: int, width: int, height: int) -> RGB:
         """Read stored pixels of one pyramid level; see :meth:`Slide.read_level`."""
+        level, x, y, width, height = map(operator.index, (level, x, y, width, height))
         if not 0 <= level < len(self.level_dimensions):
             raise ValueError(f"{self.path} has levels 0 to {len(self.level_dimensions) - 1}, not {level}")
         if width < 0 or height < 0:
             raise ValueError(f"a region cannot be {width} x {height} px")
-        pixels = self._padded(level, x, y, width, height)
-        return pixels if pixels.flags.owndata else pixels.copy()
-
-    def _padded(self, level: int, x: int, y: int, width: int, height: int) -> RGB:
-        """Read a region of a level, white outside; may be a view of the backend's own pixels."""
         full_width, full_height = self.level_dimensions[level]
-        left, top = max(x, 0), max(y, 0)
-        right, bottom = min(x + width, full_width), min(y + height, full_height)
-        if right <= left or bottom <= top:
+        columns, rows = _inside(range(x, x + width), full_width), _inside(range(y, y + height), full_height)
+        if not columns or not rows:
             return np.full((height, width, 3), 255, np.uint8)
-        pixels = self._checked_decode(level, left, top, right - left, bottom - top)
+        pixels = self._checked_decode(level, columns.start, rows.start, len(columns), len(rows))
         if pixels.shape[:2] == (height, width):
-            return pixels
+            return pixels if pixels.flags.owndata else pixels.copy()
         padded = np.full((height, width, 3), 255, np.uint8)
-        padded[top - y : bottom - y, left - x : right - x] = pixels
+        padded[rows.start - y : rows.stop - y, columns.start - x : columns.stop - x] = pixels
         return padded
 
     def thumbnail(self, max_px: int) -> RGB:
@@ -150,11 +162,12 @@ class PyramidSlide(ABC):
         return self._resampled(0, 0, small_width, small_height, width / small_width, height / small_height)
 
     def close(self) -> None:
-        """Close the file; closing twice is harmless."""
-        with self._closing:
-            if not self._closed:
-                self._closed = True
-                self._release()
+        """Close the file, at once or when the last read under way has ended; closing twice is harmless."""
+        with self._lock:
+            release = not self._closed and not self._readers
+            self._closed = True
+        if release:
+            self._release()
 
     def __enter__(self) -> Self:
         return self
@@ -170,8 +183,10 @@ class PyramidSlide(ABC):
 
     def _checked_decode(self, level: int, x: int, y: int, width: int, height: int) -> RGB:
         """Decode a region inside a level, turning whatever goes wrong into a :class:`SlideError`."""
-        if self._closed:
-            raise SlideError(f"{self.path}: this slide was closed; open it again with open_slide().")
+        with self._lock:
+            if self._closed:
+                raise SlideError(f"{self.path}: this slide was closed; open it again with open_slide().")
+            self._readers += 1
         try:
             return self._decode(level, x, y, width, height)
         except SlideError:
@@ -181,6 +196,12 @@ class PyramidSlide(ABC):
                 f"{self.path}: cannot read level {level} at ({x}, {y}): {error}. "
                 "The file is probably damaged; copy it again from its source."
             ) from error
+        finally:
+            with self._lock:
+                self._readers -= 1
+                release = self._closed and not self._readers
+            if release:
+                self._release()
 
     def _best_level(self, scale: float) -> int:
         """Return the coarsest level that is not coarser than ``scale`` level-0 px per px."""
@@ -197,20 +218,27 @@ class PyramidSlide(ABC):
         level_x, level_y = self._level_scales[level]
         step_x, step_y = scale_x / level_x, scale_y / level_y
         start_x, start_y = x / level_x, y / level_y
-        columns = footprint(start_x, step_x, width)
-        result = np.empty((height, width, 3), np.uint8)
-        block = max(1, int(BLOCK_PIXELS / max(1.0, len(columns) * step_y)))
-        for row in range(0, height, block):
-            count = min(block, height - row)
-            rows = footprint(start_y + row * step_y, step_y, count)
-            source = self._padded(level, columns.start, rows.start, len(columns), len(rows))
-            result[row : row + count] = resample(
-                source,
-                (count, width),
-                (start_y + row * step_y - rows.start, start_x - columns.start),
-                (step_y, step_x),
-            )
+        area = max(1.0, step_x * step_y)
+        across = max(1, min(width, int(BLOCK_PIXELS / area)))
+        down = max(1, min(height, int(BLOCK_PIXELS / (area * across))))
+        result = np.full((height, width, 3), 255, np.uint8)
+        for row in range(0, height, down):
+            for column in range(0, width, across):
+                shape = (min(down, height - row), min(across, width - column))
+                at_y, at_x = start_y + row * step_y, start_x + column * step_x
+                rows = _inside(footprint(at_y, step_y, shape[0]), self.level_dimensions[level][1])
+                columns = _inside(footprint(at_x, step_x, shape[1]), self.level_dimensions[level][0])
+                if rows and columns:
+                    source = self._checked_decode(level, columns.start, rows.start, len(columns), len(rows))
+                    start = (at_y - rows.start, at_x - columns.start)
+                    block = resample(source, shape, start, (step_y, step_x))
+                    result[row : row + shape[0], column : column + shape[1]] = block
         return result
+
+
+def _inside(span: range, length: int) -> range:
+    """Cut a range of pixels to those that exist."""
+    return range(max(span.start, 0), min(span.stop, length))
 
 
 def _downsample(full: int, level: int) -> float:

@@ -14,6 +14,7 @@ from napari_fish.errors import SlideError
 from napari_fish.slides.base import PyramidSlide
 from napari_fish.slides.identity import combine, digest, hash_files
 from napari_fish.slides.mpp import Mpp, decide_mpp
+from napari_fish.slides.pixels import to_rgb
 from napari_fish.slides.protocol import RGB
 from napari_fish.slides.resample import over_white
 
@@ -43,8 +44,7 @@ class ArraySlide(PyramidSlide):
     def _hash(self) -> str:
         if not self._files:
             return combine([digest(repr(self._pixels.shape).encode(), self._pixels.tobytes())])
-        of_files = hash_files(self._files)
-        return f"{of_files}-{self.series_index}" if self.series_index else of_files
+        return self._hash_of_series(hash_files(self._files))
 
 
 def array_slide(pixels: RGB, mpp: float | None, name: str = "pasted image") -> ArraySlide:
@@ -68,7 +68,11 @@ def open_image(path: Path, mpp: float | None = None, series: int | None = None) 
             with Image.open(path) as image:
                 dpi = image.info.get("dpi", ())
                 transparent = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
-                pixels = np.asarray(image.convert("RGBA" if transparent else "RGB"))
+                if image.mode.startswith("I"):
+                    grey = np.clip(np.asarray(image), 0, 2**16 - 1).astype(np.uint16)
+                    pixels, transparent = to_rgb(grey[..., None], 16), False
+                else:
+                    pixels = np.asarray(image.convert("RGBA" if transparent else "RGB"))
     except UnidentifiedImageError as error:
         raise SlideError(f"{path}: this is no PNG or JPEG image, or it is damaged.") from error
     except Image.DecompressionBombError as error:

@@ -85,7 +85,7 @@ def decide_mpp(
 
 def _believed(values: Iterable[float | None], what: str, notes: list[str]) -> float | None:
     """Return the geometric mean of the values when all are plausible; note it when they are not."""
-    stated = [v for v in values if v is not None and v > 0]
+    stated = [v for v in values if v is not None]
     if not stated:
         return None
     if not all(map(plausible, stated)):

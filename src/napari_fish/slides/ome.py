@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
@@ -77,6 +78,7 @@ def _size(about: dict[str, str], axis: str) -> float | None:
 
 def _number(text: str | None) -> float | None:
     try:
-        return float(text) if text is not None else None
+        value = float(text) if text is not None else math.nan
     except ValueError:
         return None
+    return value if math.isfinite(value) else None

@@ -5,23 +5,26 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 import zarr
+from numpy.typing import NDArray
 
 from napari_fish.errors import SlideError
 from napari_fish.slides.base import PyramidSlide
 from napari_fish.slides.identity import combine, digest
 from napari_fish.slides.mpp import Mpp, decide_mpp
 from napari_fish.slides.ome import OmeImage, micrometres, read_ome
-from napari_fish.slides.pixels import MAX_BLOCK_BYTES, significant_bits, to_rgb, why_not_rgb
+from napari_fish.slides.pixels import MAX_BLOCK_BYTES, guess_bits, to_rgb, why_not_rgb
 from napari_fish.slides.protocol import RGB, SeriesInfo
 from napari_fish.slides.series import choose_series, kind_of
+from napari_fish.slides.zarr_files import ZarrFiles, spread
 
 METADATA = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
-HASHED_CHUNKS = 16
+HASHED_CHUNKS = 48
 """Chunks of each level that go into the content hash."""
 
 
@@ -61,59 +64,42 @@ class OmeZarrSlide(PyramidSlide):
             path,
             tuple(image.size_of(a) for a in image.arrays),
             mpp,
-            objective_power=image.objective_power,
             **about,
         )
         self._store = store
         self._image = image
-        smallest = image.arrays[-1]
-        self._bits = 8
-        if smallest.dtype != np.uint8:
-            fits = smallest.size <= 3 * 4096**2
-            self._bits = significant_bits(np.asarray(smallest[...])) if fits else 16
+        last = len(image.arrays) - 1
+        eight = image.arrays[0].dtype == np.uint8
+        self._bits = 8 if eight else guess_bits(partial(self._samples, last), *self.level_dimensions[last])
 
     def _decode(self, level: int, x: int, y: int, width: int, height: int) -> RGB:
+        return to_rgb(self._samples(level, x, y, width, height), self._bits)
+
+    def _samples(self, level: int, x: int, y: int, width: int, height: int) -> NDArray[Any]:
+        """Return a region's stored samples, shape (height, width, samples)."""
         where = {"y": slice(y, y + height), "x": slice(x, x + width), "c": slice(None)}
         axes = self._image.axes
         pixels = np.asarray(self._image.arrays[level][tuple(where.get(a, 0) for a in axes)])
         kept = [a for a in axes if a in where]
         if "c" not in kept:
-            return to_rgb(pixels[..., None] if kept == ["y", "x"] else pixels.T[..., None], self._bits)
-        return to_rgb(pixels.transpose([kept.index(a) for a in "yxc"]), self._bits)
+            kept, pixels = [*kept, "c"], pixels[..., None]
+        return pixels.transpose([kept.index(a) for a in "yxc"])
 
     def _release(self) -> None:
         self._store.close()
 
     def _hash(self) -> str:
-        """Hash the metadata and a sample of each level's chunks: the same for a folder and its zip."""
+        """Hash sizes and a sample of each level's chunks: the same for a folder and its zip."""
         parts = []
-        for level, array in enumerate(self._image.arrays):
-            counts = [-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True)]
-            total = int(np.prod(counts))
-            chosen = sorted({total * i // HASHED_CHUNKS for i in range(HASHED_CHUNKS)})
-            shape = repr((level, array.shape, str(array.dtype), array.chunks)).encode()
-            chunks = [
-                _stored(self.path, f"{array.path}/{array.metadata.encode_chunk_key(_nth(i, counts))}")
-                for i in chosen
-            ]
-            parts.append(digest(shape, *chunks))
+        with ZarrFiles(self.path) as files:
+            for level, array in enumerate(self._image.arrays):
+                # What is stored as one file: a shard where there are shards, else a chunk.
+                stored = getattr(array, "shards", None) or array.chunks
+                counts = [-(-n // c) for n, c in zip(array.shape, stored, strict=True)]
+                shape = repr((level, array.shape, str(array.dtype), stored)).encode()
+                keys = (array.metadata.encode_chunk_key(at) for at in spread(counts, HASHED_CHUNKS))
+                parts.append(digest(shape, *(files.edges(f"{array.path}/{key}") for key in keys)))
         return combine(parts)
-
-
-def _nth(index: int, counts: list[int]) -> tuple[int, ...]:
-    """Return the coordinates of a chunk from its number."""
-    return tuple(int(i) for i in np.unravel_index(index, counts))
-
-
-def _stored(path: Path, key: str) -> bytes:
-    """Return what a folder or zip file holds under a key; nothing when it holds nothing."""
-    try:
-        if path.is_dir():
-            return (path / key.lstrip("/")).read_bytes()
-        with zipfile.ZipFile(path) as archive:
-            return archive.read(key.lstrip("/"))
-    except (FileNotFoundError, KeyError):
-        return b""
 
 
 def is_zarr_folder(path: Path) -> bool:
@@ -167,12 +153,15 @@ def _open_image(path: Path, store: Any, root: str, user: float | None, wanted: i
             raise SlideError(
                 f"{path}: its chunks of {array.chunks} px are too large to read; store smaller ones."
             )
+    # Labels and macro images are not taken through the objective.
+    objective = image.objective_power if chosen.kind == "slide" else None
     more = [a for a, n in zip(image.axes, image.arrays[0].shape, strict=True) if a in "tz" and n > 1]
     return OmeZarrSlide(
         path,
         store,
         image,
-        decide_mpp(path, user=user, file=image.mpp, objective=image.objective_power),
+        decide_mpp(path, user=user, file=image.mpp, objective=objective),
+        objective_power=objective,
         properties={f"ome-zarr.{k}": str(v)[:10_000] for k, v in group.attrs.items()},
         series=infos,
         series_index=chosen.index,
@@ -192,7 +181,9 @@ def _images(path: Path, group: Any) -> Iterator[Multiscale]:
     described: tuple[OmeImage, ...] = ()
     if "OME" in group:
         names = _ome_attributes(group["OME"]).get("series", names)
-        described = read_ome(_stored(path, f"{group.path}/OME/METADATA.ome.xml").decode("utf-8", "replace"))
+        with ZarrFiles(path) as files:
+            xml = files.read(f"{group.path}/OME/METADATA.ome.xml")
+        described = read_ome(xml.decode("utf-8", "replace"))
     found = False
     for index, name in enumerate(names):
         attributes = _ome_attributes(group[name])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from napari_fish.errors import SlideError
@@ -61,7 +61,7 @@ def open_slide(path: str | Path, mpp: float | None = None, series: int | None = 
     SlideError
         When the file cannot be read as a slide; the message says why and what to do.
     """
-    path = Path(path).expanduser()
+    path = expanded(path)
     try:
         slide = _open(path, mpp, series)
     except PermissionError as error:
@@ -87,60 +87,96 @@ def open_slide(path: str | Path, mpp: float | None = None, series: int | None = 
 def find_slides(folder: str | Path) -> Iterator[Path]:
     """Yield whatever in a folder and its subfolders looks like a slide by name, in sorted order.
 
-    Nothing is opened. An OME-Zarr folder is one slide, and so is a folder of DICOM files; a folder
-    that belongs to a ``.mrxs`` file is passed over.
+    Nothing but headers of DICOM files is read. An OME-Zarr folder is one slide, and so is a folder of the
+    DICOM files of one series. Files that belong to another one (the folder of a ``.mrxs``, the pictures of a
+    ``.vms``) are passed over, and so are folders that cannot be read, with a line in the log.
     """
-    folder = Path(folder).expanduser()
+    folder = expanded(folder)
+    if not folder.is_dir():
+        raise SlideError(f"{folder}: there is no such folder.")
+    yield from _slides_below(folder, set())
+
+
+def _slides_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
+    from napari_fish.slides.omezarr import METADATA
+
     try:
+        status = folder.stat()
         entries = sorted(folder.iterdir())
+        folders = {e for e in entries if e.is_dir()}
     except OSError as error:
-        raise SlideError(f"{folder}: cannot list this folder ({error}).") from error
-    companions = {e.stem for e in entries if e.suffix.lower() == ".mrxs"}
-    if any(e.suffix.lower() == ".dcm" for e in entries):
+        log.warning("%s: passed over, it cannot be listed (%s)", folder, error)
+        return
+    if (status.st_dev, status.st_ino) in seen:
+        return
+    seen.add((status.st_dev, status.st_ino))
+    if any(e.name in METADATA for e in entries):
         yield folder
+        return
+    suffixes = {e.suffix.lower() for e in entries}
+    passed_over = {e.stem for e in entries if e.suffix.lower() == ".mrxs"}
+    wanted = SLIDE_SUFFIXES - {".dcm"} - ({".jpg", ".jpeg"} if suffixes & {".vms", ".vmu"} else set())
+    if ".dcm" in suffixes:
+        yield from _dicom_slides(folder, entries)
     for entry in entries:
         if entry.name.startswith("."):
             continue
-        if entry.is_dir():
-            if (
-                entry.suffix.lower() == ".zarr"
-                or (entry / "zarr.json").is_file()
-                or (entry / ".zgroup").is_file()
-            ):
-                yield entry
-            elif entry.name not in companions:
-                yield from find_slides(entry)
-        elif entry.suffix.lower() in SLIDE_SUFFIXES - {".dcm"} or entry.name.lower().endswith(".zarr.zip"):
+        if entry in folders:
+            if entry.name not in passed_over:
+                yield from _slides_below(entry, seen)
+        elif entry.suffix.lower() in wanted or entry.name.lower().endswith(".zarr.zip"):
             yield entry
+
+
+def _dicom_slides(folder: Path, entries: Sequence[Path]) -> Iterator[Path]:
+    """Yield a folder with one DICOM series, or one file of each series."""
+    from napari_fish.slides.openslide import dicom_series
+
+    first_of: dict[str | None, Path] = {}
+    for entry in entries:
+        if entry.suffix.lower() == ".dcm":
+            first_of.setdefault(dicom_series(entry), entry)
+    yield from [folder] if len(first_of) == 1 else first_of.values()
+
+
+def expanded(path: str | Path) -> Path:
+    """Return a path with ``~`` resolved, as it is where that names nobody."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
 
 
 def _open(path: Path, mpp: float | None, series: int | None) -> PyramidSlide:
     from napari_fish.slides.image import open_image
     from napari_fish.slides.omezarr import open_omezarr
-    from napari_fish.slides.openslide import open_openslide
+    from napari_fish.slides.openslide import UnknownFormat, open_openslide
 
     if path.is_dir():
         return _open_folder(path, mpp, series)
+    if path.exists() and not path.is_file():
+        raise SlideError(f"{path}: this is neither a file nor a folder, so it cannot be a slide.")
     with path.open("rb") as file:
         start = file.read(16)
     if not start:
         raise SlideError(f"{path}: the file is empty. Copy it again from its source.")
+    if path.suffix.lower() == ".mrxs":
+        # Outwardly a JPEG, the slide's thumbnail: its pixels are in the folder beside it.
+        if not path.with_suffix("").is_dir():
+            raise SlideError(
+                f"{path}: its folder {path.stem}, which holds the pixels, is missing. "
+                "Copy the folder to the same place, under the same name."
+            )
+        return open_openslide(path, mpp, series)
     if start.startswith(ZIP_MAGIC):
         return open_omezarr(path, mpp, series)
     if start.startswith(IMAGE_MAGIC):
         return open_image(path, mpp, series)
     if start.startswith(TIFF_MAGIC):
         return _open_tiff_family(path, mpp, series)
-    if path.suffix.lower() == ".mrxs" and not path.with_suffix("").is_dir():
-        raise SlideError(
-            f"{path}: its folder {path.stem}, which holds the pixels, is missing. "
-            "Copy the folder to the same place, under the same name."
-        )
     try:
         return open_openslide(path, mpp, series)
-    except SlideError as error:
-        if "does not know this format" not in str(error):
-            raise
+    except UnknownFormat as error:
         raise SlideError(
             f"{path}: this is not a slide in any known format, whatever its name says. "
             "Known are svs, ndpi, mrxs, scn, vms, bif, svslide, DICOM, TIFF, OME-TIFF, OME-Zarr, PNG and JPEG."
@@ -156,20 +192,28 @@ def _open_tiff_family(path: Path, mpp: float | None, series: int | None) -> Pyra
     import openslide
 
     from napari_fish.slides.openslide import open_openslide
-    from napari_fish.slides.tiff import is_beyond_openslide, is_truncated, open_tiff
+    from napari_fish.slides.tiff import open_tiff
+    from napari_fish.slides.tiff_check import probe
 
+    found = probe(path)
+    if found.problem:
+        raise SlideError(f"{path}: {found.problem}")
     vendor = openslide.OpenSlide.detect_format(path)
-    if vendor is None or is_beyond_openslide(path, vendor):
+    generic = vendor == "generic-tiff"
+    if vendor is None or (generic and found.beyond_openslide):
         return open_tiff(path, mpp, series)
-    if is_truncated(path):
-        raise SlideError(f"{path}: the file ends early; it is truncated. Copy it again.")
     try:
-        return open_openslide(path, mpp, series)
+        slide = open_openslide(path, mpp, series)
     except SlideError as refused:
         try:
             return open_tiff(path, mpp, series)
         except SlideError:
             raise refused from None
+    if generic and found.levels > len(slide.level_dimensions):
+        # A pyramid whose pages do not say that they are smaller copies.
+        slide.close()
+        return open_tiff(path, mpp, series)
+    return slide
 
 
 def _open_folder(path: Path, mpp: float | None, series: int | None) -> PyramidSlide:
@@ -180,7 +224,7 @@ def _open_folder(path: Path, mpp: float | None, series: int | None) -> PyramidSl
     if is_zarr_folder(path):
         return open_omezarr(path, mpp, series)
     refused: SlideError | None = None
-    for instance in sorted(path.glob("*.dcm")):
+    for instance in sorted(p for p in path.iterdir() if p.suffix.lower() == ".dcm"):
         try:
             return open_openslide(instance, mpp, series)
         except SlideError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,10 @@ from napari_fish.slides.series import choose_series, kind_of
 
 # Properties whose µm come from TIFF resolution tags rather than from the scanner.
 GENERIC = {"generic-tiff"}
+
+
+class UnknownFormat(SlideError):
+    """OpenSlide does not know this kind of file."""
 
 
 class OpenSlideSlide(PyramidSlide):
@@ -70,7 +75,7 @@ def open_openslide(path: Path, mpp: float | None = None, series: int | None = No
     try:
         handle = openslide.OpenSlide(path)
     except openslide.OpenSlideUnsupportedFormatError as error:
-        raise SlideError(f"{path}: OpenSlide does not know this format.") from error
+        raise UnknownFormat(f"{path}: OpenSlide does not know this format.") from error
     except openslide.OpenSlideError as error:
         raise SlideError(f"{path}: {error}. The file is damaged or incomplete; copy it again.") from error
     try:
@@ -103,10 +108,11 @@ def slide_files(path: Path, properties: Mapping[str, str]) -> list[Path]:
     """Return all files that make up a slide."""
     vendor = properties.get(openslide.PROPERTY_NAME_VENDOR)
     if vendor == "mirax":
-        return [path, *sorted(p for p in path.with_suffix("").iterdir() if p.is_file())]
+        parts = path.with_suffix("").iterdir()
+        return [path, *sorted(p for p in parts if p.suffix.lower() in (".dat", ".ini"))]
     if vendor == "dicom":
-        uid = properties.get("dicom.SeriesInstanceUID", "").encode()
-        return [p for p in sorted(path.parent.iterdir()) if p.is_file() and _mentions(p, uid)]
+        uid = properties.get("dicom.SeriesInstanceUID", "")
+        return [p for p in sorted(path.parent.iterdir()) if dicom_series(p) == uid]
     if vendor == "hamamatsu" and path.suffix.lower() in (".vms", ".vmu"):
         names = {v for k, v in properties.items() if k.startswith("hamamatsu.") and k.endswith("File")}
         names |= {v for k, v in properties.items() if k.startswith("hamamatsu.ImageFile")}
@@ -114,10 +120,20 @@ def slide_files(path: Path, properties: Mapping[str, str]) -> list[Path]:
     return [path]
 
 
-def _mentions(path: Path, uid: bytes) -> bool:
-    """Whether a DICOM file carries a series identifier in its header."""
-    with path.open("rb") as file:
-        return uid in file.read(64 * 1024)
+def dicom_series(path: Path) -> str | None:
+    """Return the series to which a DICOM file belongs, read from its header; None for any other file."""
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            header = file.read(64 * 1024)
+    except OSError:
+        return None
+    found = re.search(rb"\x20\x00\x0e\x00(?:UI(..)|(..)\x00\x00)", header, re.DOTALL)
+    if header[128:132] != b"DICM" or not found:
+        return None
+    length = int.from_bytes(found[1] or found[2], "little")
+    return header[found.end() : found.end() + length].strip(b"\0 ").decode("ascii", "replace")
 
 
 def _associated_kind(name: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,25 +11,42 @@ from numpy.typing import NDArray
 from napari_fish.slides.protocol import RGB
 from napari_fish.slides.resample import over_white
 
+Alpha = Literal["straight", "premultiplied", "none"]
 MAX_BLOCK_BYTES = 2**30
 """Largest decoded block (tile, strip or chunk) worth having in memory."""
 
 
-def significant_bits(sample: NDArray[Any]) -> int:
-    """Guess how many bits of a 16-bit image are used, from a sample of it: cameras give 10 to 16."""
-    largest = int(sample.max(initial=0))
+SAMPLE_PX = 256
+"""Side of the windows from which the bits in use are guessed."""
+
+
+def guess_bits(read: Callable[[int, int, int, int], NDArray[Any]], width: int, height: int) -> int:
+    """Guess how many bits of a 16-bit image are used, from a few windows: cameras give 10 to 16.
+
+    Parameters
+    ----------
+    read : callable
+        Returns the samples of a region given as x, y, width and height in px.
+    width, height : int
+        Size of the image in px.
+    """
+    wide, high = min(width, SAMPLE_PX), min(height, SAMPLE_PX)
+    corners = {((width - wide) * i // 3, (height - high) * j // 3) for i in range(4) for j in range(4)}
+    largest = max(int(read(x, y, wide, high).max(initial=0)) for x, y in corners)
     return next(bits for bits in (8, 10, 12, 14, 16) if largest < 2**bits)
 
 
-def to_rgb(pixels: NDArray[Any], bits: int) -> RGB:
+def to_rgb(pixels: NDArray[Any], bits: int, alpha: Alpha = "straight") -> RGB:
     """Convert samples to 8-bit RGB.
 
     Parameters
     ----------
     pixels : ndarray of uint8 or uint16, shape (rows, columns, samples)
-        One sample is grey, three are RGB, four are RGBA.
+        One sample is grey, three are RGB; a fourth is alpha.
     bits : int
         How many bits of a 16-bit sample are used.
+    alpha : {"straight", "premultiplied", "none"}
+        What a fourth sample means.
 
     Returns
     -------
@@ -36,13 +54,15 @@ def to_rgb(pixels: NDArray[Any], bits: int) -> RGB:
         RGB, transparency laid over white.
     """
     if pixels.dtype != np.uint8:
-        shift = max(bits - 8, 0)
-        pixels = np.minimum(pixels >> shift, 255).astype(np.uint8)
+        pixels = np.minimum(pixels >> max(bits - 8, 0), 255).astype(np.uint8)
     if pixels.shape[2] == 1:
         pixels = np.repeat(pixels, 3, axis=2)
-    if pixels.shape[2] == 4:
+    if pixels.shape[2] == 4 and alpha == "straight":
         return over_white(pixels)
-    return np.ascontiguousarray(pixels)
+    if pixels.shape[2] == 4 and alpha == "premultiplied":
+        white = 255 - pixels[..., 3:].astype(np.uint16)
+        return np.minimum(pixels[..., :3] + white, 255).astype(np.uint8)
+    return np.ascontiguousarray(pixels[..., :3])
 
 
 def why_not_rgb(samples: int, dtype: np.dtype[Any]) -> str | None:

@@ -34,7 +34,7 @@ def resample(
     Parameters
     ----------
     source : ndarray of uint8, shape (rows, columns, 3)
-        Pixels; pixel ``i`` covers positions ``i`` to ``i + 1``.
+        Pixels; pixel ``i`` covers positions ``i`` to ``i + 1``. Outside of them everything is white.
     shape : tuple of int
         Rows and columns of the result.
     start : tuple of float
@@ -49,7 +49,8 @@ def resample(
     """
     if all(abs(s - 1) < EDGE for s in step) and all(abs(o - round(o)) < EDGE for o in start):
         top, left = round(start[0]), round(start[1])
-        return source[top : top + shape[0], left : left + shape[1]]
+        if min(top, left) >= 0 and top + shape[0] <= source.shape[0] and left + shape[1] <= source.shape[1]:
+            return source[top : top + shape[0], left : left + shape[1]]
     row_first, row_weights = _weights(start[0], step[0], shape[0], source.shape[0])
     column_first, column_weights = _weights(start[1], step[1], shape[1], source.shape[1])
     source = np.ascontiguousarray(source)
@@ -66,7 +67,8 @@ def _weights(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Return, for each result pixel along one axis, its first source pixel and the weights from there.
 
-    All windows lie within the ``length`` source pixels (see :func:`footprint`).
+    Weights are shares of the result pixel: they sum to less than 1 where it sticks out of the ``length``
+    source pixels.
     """
     index = np.arange(count)
     if step >= 1:
@@ -75,13 +77,12 @@ def _weights(
         centre = start + (index + 0.5) * step
         begin, end = centre - 0.5, centre + 0.5
     first = np.floor(begin + EDGE).astype(np.int64)
-    taps = int(np.max(np.ceil(end - EDGE) - first, initial=1))
-    # The last windows may be narrower than the widest one: start them earlier, with weight 0.
+    taps = int(np.clip(np.max(np.ceil(end - EDGE) - first, initial=1), 1, length))
+    # Windows at the ends may hold fewer source pixels than others: begin them inside, with weights 0.
     first = np.clip(first, 0, length - taps)
     pixel = first[:, None] + np.arange(taps)
     share = np.minimum(pixel + 1, end[:, None]) - np.maximum(pixel, begin[:, None])
-    share = np.clip(share, 0, None)
-    return first, (share / share.sum(axis=1, keepdims=True)).astype(np.float32)
+    return first, (np.clip(share, 0, None) / (end - begin)[:, None]).astype(np.float32)
 
 
 @numba.njit(nogil=True, cache=True, fastmath=True)
@@ -99,6 +100,7 @@ def _separable(
     result = np.empty((rows, columns, 3), np.uint8)
     for i in range(rows):
         first = row_first[i]
+        covered = row_weights[i].sum()
         weight = row_weights[i, 0]
         row = flat[first]
         for j in range(width * 3):
@@ -110,7 +112,9 @@ def _separable(
                 for j in range(width * 3):
                     line[j] += weight * row[j]
         for j in range(columns):
-            red = green = blue = np.float32(0.5)
+            red = green = blue = np.float32(0.5) + 255 * max(
+                np.float32(0), 1 - covered * column_weights[j].sum()
+            )
             at = column_first[j] * 3
             for tap in range(column_weights.shape[1]):
                 weight = column_weights[j, tap]

@@ -10,10 +10,14 @@ from napari_fish.errors import SlideError
 from napari_fish.slides.protocol import SeriesInfo
 
 KINDS = {
-    "label": re.compile(r"label|barcode", re.IGNORECASE),
-    "macro": re.compile(r"macro|overview", re.IGNORECASE),
-    "thumbnail": re.compile(r"thumb", re.IGNORECASE),
+    kind: re.compile(rf"(?<![a-z])({names})(image)?(?![a-z])", re.IGNORECASE)
+    for kind, names in {
+        "label": "label|barcode",
+        "macro": "macro|overview",
+        "thumbnail": "thumb|thumbnail",
+    }.items()
 }
+"""Whole words: a slide may well be called "macrophages" or "unlabelled"."""
 
 
 def kind_of(name: str) -> str:
@@ -29,11 +33,17 @@ def choose_series(path: Path, series: Sequence[SeriesInfo], wanted: int | None) 
                 return info
         listed = ", ".join(f"{s.index} ({s.name})" for s in series)
         raise SlideError(f"{path}: there is no image number {wanted} in this file. Choose one of: {listed}.")
-    slides = [s for s in series if s.kind == "slide"]
-    if not slides:
+    chosen = default_series(series)
+    if chosen is None:
         listed = ", ".join(f"{s.index} ({s.name})" for s in series)
         raise SlideError(
             f"{path}: no image in this file looks like a slide. If one of these is, choose it with "
             f"--series (series= in Python): {listed}."
         )
-    return max(slides, key=lambda s: s.width * s.height)
+    return chosen
+
+
+def default_series(series: Sequence[SeriesInfo]) -> SeriesInfo | None:
+    """Return the largest image that is no label, macro or thumbnail."""
+    slides = (s for s in series if s.kind == "slide")
+    return max(slides, key=lambda s: s.width * s.height, default=None)

@@ -11,13 +11,20 @@ from napari_fish.slides.mpp import Mpp, decide_mpp
 from napari_fish.slides.ome import OmeImage, micrometres
 
 
-def tiff_mpp(path: Path, tiff: tifffile.TiffFile, page: Any, ome: OmeImage | None, user: float | None) -> Mpp:
+def tiff_mpp(
+    path: Path,
+    tiff: tifffile.TiffFile,
+    page: Any,
+    ome: OmeImage | None,
+    objective: float | None,
+    user: float | None,
+) -> Mpp:
     """Apply the mpp rule: OME-XML counts as the file's own word, resolution tags as resolution."""
     return decide_mpp(
         path,
         user=user,
         file=ome.mpp if ome else (),
-        objective=ome.objective_power if ome else None,
+        objective=objective,
         resolution=_resolution(tiff, page),
     )
 

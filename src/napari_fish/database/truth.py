@@ -64,10 +64,7 @@ class Mosaics:
 
 
 class Truth:
-    """Slides, mosaics, labels and calibration in SQLite.
-
-    Use :meth:`create` or :meth:`open`.
-    """
+    """Slides, mosaics, labels and calibration in SQLite; use :meth:`create` or :meth:`open`."""
 
     def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
         self.folder = folder
@@ -228,11 +225,11 @@ class Truth:
     def digest(self) -> str:
         """Return a digest of slides and mosaics, the same whatever the order in which they came."""
         found = self.mosaics()
-        parts = []
-        for number, record in self.slides():
-            mine = found.numbers == number
-            parts.append(slide_digest(record, found.keys[mine], found.barcodes[mine], found.boxes[mine]))
-        return content_digest(parts)
+        return content_digest(
+            slide_digest(record, found.keys[mine], found.barcodes[mine], found.boxes[mine])
+            for number, record in self.slides()
+            for mine in [found.numbers == number]
+        )
 
     def verify(self) -> list[str]:
         """Read everything and return what is wrong, in words."""

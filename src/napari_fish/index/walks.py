@@ -95,6 +95,17 @@ def _run(
                 visited += stretch
                 at += step * stretch
                 continue
+            if usable == stop - begin == stretch:
+                # One row a key, all allowed: no need to look for the nearest under each.
+                for i in range(stretch):
+                    there = i if step > 0 else stretch - 1 - i
+                    if near[there] <= most:
+                        accepted[n], distances[n] = keys[low + there], near[there]
+                        rows[n] = first + begin + there
+                        n += 1
+                visited += stretch
+                at += step * stretch
+                continue
         for _ in range(stretch):
             best, best_row = np.int32(2**30), np.int64(-1)
             for row in range(offsets[at], offsets[at + 1]):

@@ -1,0 +1,156 @@
+"""Archives of mosaics for the benchmarks of search.
+
+*Latency* archives follow the paper's kather1M and kather10M: 100 000 patches, each copied 10 or 100 times with noise
+on its codes (1 added to each of the 64x64 codes with probability 0.05), all copies sharing the barcode. A block of
+codes carries into the next coarser map with probability 0.05 on average, so copies are made by adding binomial
+carries to S1, S2 and S3 of the patch, which is what the key is made of.
+
+*Recall* archives have no duplicates. Barcodes are signs of a mixture in a space of low dimension, seen through
+random projections, with noise on each bit. With real barcodes (``--barcodes``) projections, thresholds and noise are
+fitted to them: the principal components of their bits, the spread of their scores, the noise that is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from napari_fish.index import Segment
+from napari_fish.index.hamming import unpack_bits
+
+BASE, CLASSES, SLIDE = 100_000, 9, 100
+WORDS = 16
+
+
+@njit(nogil=True, cache=True)
+def _bits(scores: NDArray[np.float32], bias: NDArray[np.float32], gain: NDArray[np.float32], seed: int, out: NDArray[np.uint64]) -> None:  # fmt: skip
+    """Set bit i with probability 0.5 + gain_i * (score_i - bias_i), cut to 0..1."""
+    state = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1)
+    for row in range(len(scores)):
+        for word in range(out.shape[1]):
+            bits = np.uint64(0)
+            for bit in range(64):
+                i = 64 * word + bit
+                state ^= state << np.uint64(13)
+                state ^= state >> np.uint64(7)
+                state ^= state << np.uint64(17)
+                chance = np.float32(state >> np.uint64(40)) * np.float32(2.0**-24)
+                if chance < np.float32(0.5) + gain[i] * (scores[row, i] - bias[i]):
+                    bits |= np.uint64(1) << np.uint64(bit)
+            out[row, word] = bits
+
+
+@dataclass(frozen=True, eq=False)
+class BarcodeModel:
+    """Where duplicate-free barcodes come from.
+
+    Attributes
+    ----------
+    centres : float32, shape (n_centres, dim)
+        Places in the space of low dimension around which barcodes lie.
+    spread
+        Their scatter about these.
+    projection : float32, shape (dim, bits)
+    bias, gain : float32, shape (bits,)
+        Where a bit turns, and how sharply.
+    """
+
+    centres: NDArray[np.float32]
+    spread: NDArray[np.float32]
+    projection: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    gain: NDArray[np.float32]
+
+    @classmethod
+    def synthetic(
+        cls,
+        dim: int = 24,
+        centres: int = 200,
+        spread: float = 0.5,
+        sharpness: float = 1.2,
+        bits: int = 64 * WORDS,
+    ) -> BarcodeModel:
+        """Make a model of given intrinsic dimension; sharp and narrow means near neighbours."""
+        dice = np.random.default_rng(20)
+        projection = dice.standard_normal((dim, bits), np.float32) / np.float32(dim**0.5)
+        places = dice.standard_normal((centres, dim), np.float32)
+        return cls(
+            places,
+            np.full(dim, spread, np.float32),
+            projection,
+            np.zeros(bits, np.float32),
+            np.full(bits, sharpness, np.float32),
+        )
+
+    @classmethod
+    def fitted(cls, barcodes: NDArray[np.uint64], dim: int = 24) -> BarcodeModel:
+        """Fit a model to real barcodes, shape (n, words)."""
+        signs = unpack_bits(barcodes).astype(np.float32) * 2 - 1
+        mean = signs.mean(axis=0)
+        _, values, axes = np.linalg.svd(signs - mean, full_matrices=False)
+        dim = min(dim, len(values))
+        scores = (signs - mean) @ axes[:dim].T
+        # Bits are explained linearly: P(1) = (1 + mean + scores . axes) / 2.
+        nearest = np.partition(np.linalg.norm(scores[:, None] - scores[None, :500], axis=2), 5, axis=0)[5]
+        spread = np.full(dim, float(np.median(nearest)) / (2 * dim) ** 0.5, np.float32)
+        half = np.full(signs.shape[1], 0.5, np.float32)
+        return cls(
+            scores.astype(np.float32), spread, axes[:dim].astype(np.float32), (-mean).astype(np.float32), half
+        )  # fmt: skip
+
+    def draw(self, n: int, seed: int, family: NDArray[np.int64] | None = None) -> NDArray[np.uint64]:
+        """Draw barcodes, shape (n, words); ``family`` says from which centre each comes."""
+        dice = np.random.default_rng(seed)
+        out = np.empty((n, self.projection.shape[1] // 64), np.uint64)
+        for start in range(0, n, 20_000):
+            stop = min(start + 20_000, n)
+            of = dice.integers(0, len(self.centres), stop - start) if family is None else family[start:stop]
+            noise = dice.standard_normal((stop - start, self.centres.shape[1]), np.float32)
+            scores = (self.centres[of % len(self.centres)] + self.spread * noise) @ self.projection
+            _bits(scores, self.bias, self.gain, seed * 1_000_003 + start + 1, out[start:stop])
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class LatencyArchive:
+    """Mosaics in key order, with queries: the patches that were copied.
+
+    Attributes
+    ----------
+    segment
+        The mosaics; slide numbers are of slides of 100 mosaics of one class.
+    classes : int64, shape (n_slides,)
+        Class of each slide.
+    keys, barcodes
+        The 100 000 patches as queries.
+    """
+
+    segment: Segment
+    classes: NDArray[np.int64]
+    keys: NDArray[np.int64]
+    barcodes: NDArray[np.uint64]
+
+
+def latency_archive(n: int, model: BarcodeModel) -> LatencyArchive:
+    """Make an archive as in the paper's experiment on speed; n is a multiple of 100 000."""
+    dice = np.random.default_rng(n)
+    kind = np.arange(BASE) * CLASSES // BASE
+    mean_code = dice.uniform(20, 100, CLASSES)[kind] + 6 * dice.standard_normal(BASE)
+    s3 = np.clip(64 * mean_code, 64, 8064).astype(np.int64)
+    s2 = 4 * s3 + np.clip(96 + 8.9 * dice.standard_normal(BASE), 0, 192).astype(np.int64)
+    s1 = 4 * s2 + np.clip(384 + 17.9 * dice.standard_normal(BASE), 0, 768).astype(np.int64)
+    codes = model.draw(BASE, 7, kind * 20 + dice.integers(0, 20, BASE))
+    patch = np.tile(np.arange(BASE), n // BASE)
+    noisy = np.repeat(np.arange(n // BASE) > 0, BASE)
+    carries = [np.where(noisy, dice.binomial(blocks, 0.05, n), 0) for blocks in (1024, 256, 64)]
+    keys = (s1[patch] + carries[0]) + (s2[patch] + carries[1]) * 10**6 + (s3[patch] + carries[2]) * 10**11
+    order = np.argsort(keys, kind="stable")
+    unique, first = np.unique(keys[order], return_index=True)
+    slides = (order // SLIDE).astype(np.int32)
+    barcodes = codes[patch[order]]
+    segment = Segment(unique, np.append(first, n).astype(np.int32), barcodes, slides)
+    classes = np.tile(kind[::SLIDE], n // BASE)
+    return LatencyArchive(segment, classes, s1 + s2 * 10**6 + s3 * 10**11, codes)

@@ -1,0 +1,129 @@
+"""What is known of slides and mosaics: plain values."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from napari_fish.index.arrays import Barcodes, Keys
+
+#: Columns every database has.
+OWN_COLUMNS = ("slide", "name", "patient", "site", "diagnosis")
+
+
+class Box(NamedTuple):
+    """A rectangle in level-0 px of a slide."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class SlideRecord:
+    """What is known of a slide.
+
+    Attributes
+    ----------
+    slide
+        Its id in the database.
+    name
+        What users call it, usually the file name.
+    patient, site, diagnosis
+        Empty where not known.
+    labels
+        Any further columns.
+    path
+        Where the slide was last seen, relative to the database where possible.
+    """
+
+    slide: str
+    name: str = ""
+    patient: str = ""
+    site: str = ""
+    diagnosis: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    path: str = ""
+
+    def column(self, name: str) -> str:
+        """Return the value of a column, in any case, empty where there is none."""
+        low = name.lower()
+        if low in OWN_COLUMNS:
+            return str(getattr(self, low))
+        return next((str(value) for key, value in self.labels.items() if key.lower() == low), "")
+
+
+class MosaicRecord(NamedTuple):
+    """Where a mosaic lies: its row, the number of its slide, its box in level-0 px."""
+
+    row: int
+    slide: int
+    box: Box
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedSlide:
+    """A slide ready to be committed.
+
+    Attributes
+    ----------
+    record
+        What is known of it.
+    keys : int64, shape (n,)
+    barcodes : uint64, shape (n, words)
+    boxes : int32, shape (n, 4)
+        x, y, width, height in level-0 px.
+    """
+
+    record: SlideRecord
+    keys: Keys
+    barcodes: Barcodes
+    boxes: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Distances of random pairs of mosaics from different patients.
+
+    Attributes
+    ----------
+    histogram : int64, shape (bits + 1,)
+        Pairs at each Hamming distance.
+    threshold
+        Their 0.1 % quantile, in bits: nearer than that is near.
+    note
+        What had to be done differently, empty if nothing.
+    """
+
+    histogram: NDArray[np.int64]
+    threshold: int
+    note: str = ""
+
+    def percentile(self, distance: ArrayLike) -> NDArray[np.float64]:
+        """Return the percentage of random pairs at most this far apart."""
+        share = np.cumsum(self.histogram) / max(1, int(self.histogram.sum()))
+        return np.asarray(100 * share[np.clip(np.asarray(distance), 0, len(share) - 1)], np.float64)
+
+
+def slide_digest(
+    record: SlideRecord, keys: Keys, barcodes: Barcodes, boxes: NDArray[np.int32]
+) -> bytes:  # fmt: skip
+    """Return a digest of a slide and its mosaics, whatever their order."""
+    known = [*(getattr(record, name) for name in OWN_COLUMNS), sorted(record.labels.items())]
+    digest = hashlib.sha256(json.dumps(known, ensure_ascii=False).encode())
+    order = np.lexsort([*boxes.T[::-1], keys])
+    for array, dtype in ((keys, "<i8"), (barcodes, "<u8"), (boxes, "<i4")):
+        digest.update(np.ascontiguousarray(array[order], dtype).tobytes())
+    return digest.digest()
+
+
+def content_digest(slides: Iterable[bytes]) -> str:
+    """Join the digests of slides to one that does not depend on their order."""
+    return hashlib.sha256(b"".join(sorted(slides))).hexdigest()

@@ -1,0 +1,69 @@
+"""All slides of a store, with their columns as numbers, so that masks and votes are array operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_fish.database.records import OWN_COLUMNS, SlideRecord
+
+
+class SlideTable:
+    """Slides in the order that masks go by; columns are looked at when first asked for.
+
+    Parameters
+    ----------
+    records
+        The slides.
+    """
+
+    def __init__(self, records: Iterable[SlideRecord] = ()) -> None:
+        self.records = tuple(records)
+        self._codes: dict[str, tuple[NDArray[np.int32], list[str]]] = {}
+        self._numbers: dict[str, int] | None = None
+        self._columns: list[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, number: int) -> SlideRecord:
+        return self.records[number]
+
+    def __iter__(self) -> Iterator[SlideRecord]:
+        return iter(self.records)
+
+    def number(self, slide: str) -> int | None:
+        """Return the number of a slide, given by its id."""
+        if self._numbers is None:
+            self._numbers = {record.slide: i for i, record in enumerate(self.records)}
+        return self._numbers.get(slide)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of all columns, in lower case."""
+        if self._columns is None:
+            extra = {name.lower() for record in self.records for name in record.labels}
+            self._columns = [*OWN_COLUMNS, *sorted(extra)]
+        return self._columns
+
+    def codes(self, column: str) -> tuple[NDArray[np.int32], list[str]]:
+        """Return a column as numbers, shape (n_slides,), and the values they stand for.
+
+        Values that differ only in case are one value; -1 stands for "not known".
+        """
+        column = column.lower()
+        if column not in self._codes:
+            seen: dict[str, int] = {"": -1}
+            values: list[str] = []
+            codes = np.empty(len(self.records), np.int32)
+            for i, record in enumerate(self.records):
+                value = record.column(column)
+                folded = value.casefold()
+                if folded not in seen:
+                    seen[folded] = len(values)
+                    values.append(value)
+                codes[i] = seen[folded]
+            self._codes[column] = codes, values
+        return self._codes[column]

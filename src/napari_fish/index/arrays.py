@@ -1,0 +1,210 @@
+"""The values of this room: segments of mosaics in key order, and lists of neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from napari_fish.errors import DatabaseError
+
+#: Keys lie below this: the key of a patch is at most 812 832 512 130 048.
+UNIVERSE = 1 << 50
+
+Barcodes = NDArray[np.uint64]
+Keys = NDArray[np.int64]
+Rows = NDArray[np.int64]
+Distances = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+_T = TypeVar("_T")
+
+
+def frozen(array: ArrayLike, dtype: type[np.generic], ndim: int = 1) -> NDArray[Any]:
+    """Return a read-only, C-ordered view (a copy only where it must be).
+
+    Memory-mapped and ordinary arrays become the same type, so that a kernel is compiled once.
+    """
+    if type(array) is np.ndarray and array.dtype == dtype and array.ndim == ndim and array.flags.c_contiguous:
+        if not array.flags.writeable:
+            return array
+        plain = array[...]
+    else:
+        plain = np.ascontiguousarray(np.asarray(array), dtype=dtype).view(np.ndarray)[...]
+    if plain.ndim != ndim:
+        raise DatabaseError(f"Expected an array of {ndim} dimensions, got shape {plain.shape}.")
+    plain.flags.writeable = False
+    return plain
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """Mosaics ordered by key; rows under one key keep the order in which they came.
+
+    Attributes
+    ----------
+    keys : int64, shape (n_keys,)
+        Sorted, unique.
+    offsets : int32, shape (n_keys + 1,)
+        Rows ``offsets[i]:offsets[i + 1]`` lie under ``keys[i]``.
+    barcodes : uint64, shape (n_rows, words)
+        Packed bits.
+    slides : int32, shape (n_rows,)
+        The slide each row comes from, an index into any mask over slides.
+    """
+
+    keys: Keys
+    offsets: NDArray[np.int32]
+    barcodes: Barcodes
+    slides: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        for name, dtype, ndim in (
+            ("keys", np.int64, 1),
+            ("offsets", np.int32, 1),
+            ("barcodes", np.uint64, 2),
+            ("slides", np.int32, 1),
+        ):
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype, ndim))
+        rows = len(self.barcodes)
+        if len(self.offsets) != len(self.keys) + 1 or len(self.slides) != rows or self.offsets[-1] != rows:
+            raise DatabaseError("The arrays of a segment do not fit each other.")
+
+    def __len__(self) -> int:
+        return len(self.barcodes)
+
+    @property
+    def words(self) -> int:
+        """64-bit words a barcode."""
+        return int(self.barcodes.shape[1])
+
+    @classmethod
+    def empty(cls, words: int) -> Segment:
+        """Return a segment without rows."""
+        none = np.empty(0, np.int32)
+        return cls(np.empty(0, np.int64), np.zeros(1, np.int32), np.empty((0, words), np.uint64), none)
+
+    @classmethod
+    def from_rows(cls, keys: ArrayLike, barcodes: ArrayLike, slides: ArrayLike) -> tuple[Segment, Rows]:
+        """Order rows by key (stable); also return, for each row of the segment, where it came from."""
+        row_keys = np.asarray(keys, np.int64)
+        order = np.argsort(row_keys, kind="stable")
+        unique, first = np.unique(row_keys[order], return_index=True)
+        offsets = np.append(first, len(order))
+        return cls(unique, offsets, np.asarray(barcodes)[order], np.asarray(slides)[order]), order
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourLists:
+    """One list of neighbours for each query mosaic, nearest first.
+
+    Attributes
+    ----------
+    offsets : int64, shape (n_queries + 1,)
+        List ``i`` is ``rows[offsets[i]:offsets[i + 1]]``.
+    rows : int64, shape (n_hits,)
+        Row numbers: first those of the main segment, then those of the delta.
+    distances : int32, shape (n_hits,)
+        Hamming distances in bits.
+    cut : int32, shape (n_queries,)
+        Walks that ended because too many excluded keys had to be skipped.
+    """
+
+    offsets: NDArray[np.int64]
+    rows: Rows
+    distances: Distances
+    cut: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: int) -> tuple[Rows, Distances]:
+        at = slice(self.offsets[i], self.offsets[i + 1])
+        return self.rows[at], self.distances[at]
+
+    def __iter__(self) -> Iterator[tuple[Rows, Distances]]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many hits each query has."""
+        return np.diff(self.offsets)
+
+    @classmethod
+    def joined(cls, parts: Sequence[NeighbourLists]) -> NeighbourLists:
+        """Put the lists of several batches of queries one after the other."""
+        lengths = np.concatenate([[0], *(part.lengths for part in parts)])
+        return cls(
+            np.cumsum(lengths, dtype=np.int64),
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.distances for part in parts]),
+            np.concatenate([part.cut for part in parts]),
+        )
+
+    @classmethod
+    def from_table(cls, rows: Rows, distances: Distances, counts: NDArray[np.int64]) -> NeighbourLists:
+        """Take the first ``counts[i]`` entries of each line of a table of shape (n_queries, k)."""
+        used = np.arange(rows.shape[1]) < counts[:, None]
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return cls(offsets, rows[used], distances[used], np.zeros(len(counts), np.int32))
+
+
+_NO_MASK = frozen(np.ones((0, 0), np.bool_), np.bool_, 2)
+
+
+@lru_cache(maxsize=8)
+def _no_choice(n: int) -> NDArray[np.int64]:
+    return frozen(np.zeros(n, np.int64), np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Masks:
+    """Which slides may be returned, for each query.
+
+    Attributes
+    ----------
+    allowed : bool, shape (n_masks, n_slides)
+        True where a slide may be returned; no masks at all means every slide may.
+    which : int64, shape (n_queries,)
+        The mask each query goes by.
+    """
+
+    allowed: NDArray[np.bool_]
+    which: NDArray[np.int64]
+
+    @classmethod
+    def over(cls, mask: Mask | None, n_queries: int, which: ArrayLike | None = None) -> Masks:
+        """Make one mask for all queries, or a table of masks and which of them each query uses."""
+        if mask is None:
+            return cls(_NO_MASK, _no_choice(n_queries))
+        table = np.atleast_2d(np.asarray(mask, np.bool_))
+        chosen = np.zeros(n_queries, np.int64) if which is None else np.asarray(which, np.int64)
+        if len(chosen) != n_queries or (len(table) and n_queries and chosen.max(initial=0) >= len(table)):
+            raise ValueError("Each query needs a mask of the table.")
+        return cls(frozen(table, np.bool_, 2), frozen(chosen, np.int64))
+
+
+def as_barcodes(barcodes: ArrayLike, words: int) -> Barcodes:
+    """Check query barcodes, shape (n, words) or (words,), against the width of the database's."""
+    queries = np.asarray(barcodes)
+    queries = queries[None] if queries.ndim == 1 else queries
+    if queries.dtype != np.uint64 or queries.ndim != 2 or queries.shape[1] != words:
+        raise DatabaseError(
+            f"The query's barcodes are {queries.dtype} of shape {queries.shape}, the database's are uint64 "
+            f"with {words} words ({64 * words} bits): query and database must use the same encoder."
+        )
+    return frozen(queries, np.uint64, 2)
+
+
+def in_threads(work: Callable[[int, int], _T], n: int, threads: int) -> list[_T]:
+    """Call ``work(start, stop)`` on equal parts of ``range(n)``; kernels release the GIL."""
+    parts = max(1, min(threads, n))
+    if parts == 1:
+        return [work(0, n)]
+    edges = [n * part // parts for part in range(parts + 1)]
+    with ThreadPoolExecutor(parts) as pool:
+        return list(pool.map(work, edges[:-1], edges[1:]))

@@ -1,0 +1,155 @@
+"""Binary k-means: cells of barcodes that are near each other, their centres made by majority of bits."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from napari_fish.index.arrays import Barcodes, frozen, in_threads
+from napari_fish.index.hamming import row_distance
+
+# With more cells than this, rows look for their cell in two steps.
+FLAT_CELLS = 512
+# Groups of cells looked into, in the second step.
+GROUPS_TRIED = 6
+
+
+@njit(nogil=True, cache=True)
+def _nearest_cell(
+    barcodes: Barcodes, start: int, stop: int, centres: Barcodes, cell: NDArray[np.int32], near: NDArray[np.int32]
+) -> None:  # fmt: skip
+    for row in range(start, stop):
+        query = barcodes[row]
+        near[row] = 2**30
+        for c in range(len(centres)):
+            distance = row_distance(centres, c, query)
+            if distance < near[row]:
+                near[row], cell[row] = distance, c
+
+
+@njit(nogil=True, cache=True)
+def _nearest_cell_in_groups(
+    barcodes: Barcodes, start: int, stop: int, centres: Barcodes, heads: Barcodes,
+    group_start: NDArray[np.int64], members: NDArray[np.int64], cell: NDArray[np.int32], near: NDArray[np.int32],
+) -> None:  # fmt: skip
+    tried = min(GROUPS_TRIED, len(heads))
+    best = np.empty(tried, np.int32)
+    groups = np.empty(tried, np.int64)
+    for row in range(start, stop):
+        query = barcodes[row]
+        best[:] = 2**30
+        for g in range(len(heads)):
+            distance = row_distance(heads, g, query)
+            if distance < best[tried - 1]:
+                at = tried - 1
+                while at > 0 and best[at - 1] > distance:
+                    best[at], groups[at] = best[at - 1], groups[at - 1]
+                    at -= 1
+                best[at], groups[at] = distance, g
+        near[row] = 2**30
+        for i in range(tried):
+            for m in range(group_start[groups[i]], group_start[groups[i] + 1]):
+                distance = row_distance(centres, m, query)
+                if distance < near[row]:
+                    near[row], cell[row] = distance, members[m]
+
+
+@njit(nogil=True, cache=True)
+def _count_bits(barcodes: Barcodes, cell: NDArray[np.int32], ones: NDArray[np.int32], sizes: NDArray[np.int64]) -> None:  # fmt: skip
+    for row in range(len(barcodes)):
+        sizes[cell[row]] += 1
+        for word in range(barcodes.shape[1]):
+            bits = barcodes[row, word]
+            for bit in range(64):
+                ones[cell[row], 64 * word + bit] += np.int32((bits >> np.uint64(bit)) & np.uint64(1))
+
+
+@njit(nogil=True, cache=True)
+def _majority(ones: NDArray[np.int32], sizes: NDArray[np.int64], centres: Barcodes) -> None:
+    """Set each bit to what most members have; where they are even, and in empty cells, it stays."""
+    for c in range(len(centres)):
+        for word in range(centres.shape[1]):
+            bits = centres[c, word]
+            for bit in range(64):
+                twice, one = 2 * ones[c, 64 * word + bit], np.uint64(1) << np.uint64(bit)
+                if twice > sizes[c]:
+                    bits |= one
+                elif twice < sizes[c]:
+                    bits &= ~one
+            centres[c, word] = bits
+
+
+class CellFinder:
+    """Finds the nearest centre of each barcode; with many centres, by way of groups of centres.
+
+    Parameters
+    ----------
+    centres : uint64, shape (n_cells, words)
+        Cell centres.
+    """
+
+    def __init__(self, centres: Barcodes) -> None:
+        self.centres: Barcodes = frozen(centres, np.uint64, 2)
+        self._grouped = len(centres) > FLAT_CELLS
+        if self._grouped:
+            heads = binary_kmeans(self.centres, round(len(centres) ** 0.5), seed=0, rounds=6)
+            group, _ = CellFinder(heads)(self.centres)
+            members = np.argsort(group, kind="stable")
+            self._heads = frozen(heads, np.uint64, 2)
+            self._start = np.searchsorted(group[members], np.arange(len(heads) + 1))
+            self._members = members
+            self._ordered = frozen(self.centres[members], np.uint64, 2)
+
+    def __call__(self, barcodes: Barcodes, threads: int = 1) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the cell of each barcode, shape (n,), and its distance from the centre in bits."""
+        rows = frozen(barcodes, np.uint64, 2)
+        cell, near = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int32)
+
+        def work(start: int, stop: int) -> None:
+            if self._grouped:
+                _nearest_cell_in_groups(
+                    rows, start, stop, self._ordered, self._heads, self._start, self._members, cell, near
+                )
+            else:
+                _nearest_cell(rows, start, stop, self.centres, cell, near)
+
+        in_threads(work, len(rows), threads)
+        return cell, near
+
+
+def binary_kmeans(
+    barcodes: Barcodes, n_cells: int, *, seed: int = 0, rounds: int = 8, threads: int = 1
+) -> Barcodes:  # fmt: skip
+    """Cluster barcodes; the same input gives the same centres.
+
+    Parameters
+    ----------
+    barcodes : uint64, shape (n, words)
+        What to cluster.
+    n_cells
+        Cells wanted; no more than there are distinct barcodes.
+    seed, rounds, threads
+        Where to begin, how often to move the centres, how many threads to use.
+
+    Returns
+    -------
+    uint64, shape (n_cells, words)
+        The centres.
+    """
+    distinct = np.unique(barcodes, axis=0) if len(barcodes) <= 4 * n_cells else barcodes
+    n_cells = max(1, min(n_cells, len(distinct)))
+    chosen = np.sort(np.random.default_rng(seed).choice(len(distinct), n_cells, replace=False))
+    centres = np.array(distinct[chosen], np.uint64)
+    for _ in range(rounds):
+        cell, near = CellFinder(centres)(barcodes, threads)
+        ones, sizes = np.zeros((n_cells, 64 * centres.shape[1]), np.int32), np.zeros(n_cells, np.int64)
+        _count_bits(frozen(barcodes, np.uint64, 2), cell, ones, sizes)
+        before = centres.copy()
+        _majority(ones, sizes, centres)
+        empty = np.flatnonzero(sizes == 0)
+        # An empty cell takes over one of the barcodes that fit worst where they are.
+        centres[empty] = barcodes[np.argsort(-near, kind="stable")[: len(empty)]]
+        if np.array_equal(before, centres):
+            break
+    return centres

@@ -1,0 +1,191 @@
+"""Search in the nearest cells: an ordered key and a fixed budget of contiguous reads, as in guided search.
+
+The key is the cell of a clustering of the barcodes, so near in key means near in Hamming distance. Barcodes are
+kept once, in key order; in cell order lies a sketch of each, one bit in four, plane by plane, so that many rows
+are compared with one instruction. The rows whose sketches are nearest are compared in full.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from napari_fish.index.arrays import (
+    Barcodes,
+    Mask,
+    Masks,
+    NeighbourLists,
+    Segment,
+    as_barcodes,
+    frozen,
+    in_threads,
+)
+from napari_fish.index.cells import CellFinder, binary_kmeans
+from napari_fish.index.hamming import unpack_bits
+from napari_fish.index.sketches import search_many, sketch_into
+
+
+@dataclass(frozen=True)
+class ClusterParams:
+    """How cells are made and searched.
+
+    Attributes
+    ----------
+    cells
+        Number of cells; None for 4 times the square root of the number of mosaics.
+    sample
+        Barcodes per cell that the clustering is trained on.
+    rounds
+        Rounds of k-means.
+    seed
+        Where k-means begins.
+    probes
+        Cells searched for a query, the nearest first.
+    rerank
+        Rows compared in full for a query, those with the nearest sketches.
+    sketch
+        One bit in so many is in the sketch.
+    """
+
+    cells: int | None = None
+    sample: int = 40
+    rounds: int = 8
+    seed: int = 0
+    probes: int = 32
+    rerank: int = 400
+    sketch: int = 4
+
+
+@dataclass(frozen=True, eq=False)
+class CellPart:
+    """One segment's rows in cell order.
+
+    Attributes
+    ----------
+    starts : int32, shape (n_cells + 1,)
+        Entries ``starts[c]:starts[c + 1]`` lie in cell ``c``.
+    rows : int32, shape (n_rows,)
+        The row of the segment each entry stands for.
+    sketches : uint64, shape (sketch_words, n_rows)
+        Sketches, one word of all entries after the other.
+    """
+
+    starts: NDArray[np.int32]
+    rows: NDArray[np.int32]
+    sketches: NDArray[np.uint64]
+
+    def __post_init__(self) -> None:
+        for name, dtype, ndim in (("starts", np.int32, 1), ("rows", np.int32, 1), ("sketches", np.uint64, 2)):
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype, ndim))
+
+
+def sketch_bits(sample: Barcodes, one_in: int) -> NDArray[np.int32]:
+    """Choose the bits of the sketch: of each few neighbouring bits the one that is set most evenly."""
+    ones = unpack_bits(sample).mean(axis=0)
+    # A sketch of a whole number of words, at least one.
+    wanted = min(len(ones), max(64, -(-len(ones) // (one_in * 64)) * 64))
+    groups = np.array_split(np.abs(ones - 0.5), wanted)
+    first = np.cumsum([0, *(len(g) for g in groups)])[:-1]
+    return frozen([f + int(np.argmin(g)) for f, g in zip(first, groups, strict=True)], np.int32)
+
+
+class ClusteredIndex:
+    """Cells over a main segment and a small later one.
+
+    Parameters
+    ----------
+    centres : uint64, shape (n_cells, words)
+        Cell centres.
+    bits : int32, shape (n_sketch_bits,)
+        The bits of a barcode that make its sketch.
+    main, delta
+        Segments in key order.
+    main_cells, delta_cells
+        The same rows in cell order; made here where not given.
+    """
+
+    def __init__(
+        self,
+        centres: ArrayLike,
+        bits: ArrayLike,
+        main: Segment,
+        delta: Segment | None = None,
+        *,
+        main_cells: CellPart | None = None,
+        delta_cells: CellPart | None = None,
+        threads: int = 1,
+    ) -> None:
+        self.centres: Barcodes = frozen(centres, np.uint64, 2)
+        self.bits: NDArray[np.int32] = frozen(bits, np.int32)
+        self.main, self.delta = main, delta if delta is not None else Segment.empty(main.words)
+        self.main_cells = main_cells or self._ordered(self.main, threads)
+        self.delta_cells = delta_cells or self._ordered(self.delta, threads)
+        self._parts = tuple(
+            (cells.starts, cells.rows, cells.sketches, part.barcodes, part.slides)
+            for part, cells in ((self.main, self.main_cells), (self.delta, self.delta_cells))
+        )
+
+    @classmethod
+    def train(cls, main: Segment, params: ClusterParams | None = None, *, threads: int = 1) -> ClusteredIndex:
+        """Make cells for a segment; the same segment gives the same cells."""
+        p = params or ClusterParams()
+        n_cells = p.cells or max(1, round(4 * len(main) ** 0.5))
+        dice = np.random.default_rng(p.seed)
+        size = min(len(main), p.sample * n_cells)
+        sample = (
+            main.barcodes[np.sort(dice.choice(len(main), size, replace=False))] if size else main.barcodes
+        )
+        centres = binary_kmeans(sample, n_cells, seed=p.seed, rounds=p.rounds, threads=threads) if size else (
+            np.zeros((1, main.words), np.uint64)
+        )  # fmt: skip
+        bits = sketch_bits(sample[:100_000] if size else np.zeros((1, main.words), np.uint64), p.sketch)
+        return cls(centres, bits, main, threads=threads)
+
+    def _ordered(self, part: Segment, threads: int) -> CellPart:
+        cell, _ = CellFinder(self.centres)(part.barcodes, threads)
+        rows = np.argsort(cell, kind="stable").astype(np.int32)
+        starts = np.searchsorted(cell[rows], np.arange(len(self.centres) + 1)).astype(np.int32)
+        sketches = np.zeros((-(-len(self.bits) // 64), len(part)), np.uint64)
+        sketch_into(part.barcodes, rows, self.bits, sketches)
+        return CellPart(starts, rows, sketches)
+
+    def search(
+        self,
+        barcodes: ArrayLike,
+        *,
+        k: int = 50,
+        radius: int | None = None,
+        probes: int = 32,
+        rerank: int = 400,
+        mask: Mask | None = None,
+        which: ArrayLike | None = None,
+        threads: int = 1,
+    ) -> NeighbourLists:
+        """Find neighbours of each barcode in the nearest cells.
+
+        Parameters
+        ----------
+        barcodes : uint64, shape (n_queries, words)
+            Query barcodes.
+        k, radius
+            At most this many neighbours, at most this far (bits, included; None for any distance).
+        probes, rerank
+            Cells searched, and rows compared in full, for each query.
+        mask, which, threads
+            As in :func:`~napari_fish.index.exact.exact_neighbours`.
+        """
+        codes = as_barcodes(barcodes, self.main.words)
+        masks = Masks.over(mask, len(codes), which)
+        reach = 64 * self.main.words if radius is None else int(radius)
+        main, delta = self._parts
+
+        def work(a: int, b: int) -> NeighbourLists:
+            rows, near, counts = search_many(
+                self.centres, self.bits, main, delta, codes[a:b], masks.allowed, masks.which[a:b], probes,
+                max(rerank, k), reach, k,
+            )  # fmt: skip
+            return NeighbourLists.from_table(rows, near, counts)
+
+        return NeighbourLists.joined(in_threads(work, len(codes), threads))

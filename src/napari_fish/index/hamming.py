@@ -1,0 +1,157 @@
+"""Hamming distances between packed barcodes.
+
+Sixteen words at a time are compared with vector instructions, written out because LLVM unrolls a loop of
+known length into scalars before it would think of vectors, and splits one of unknown length into pieces that
+cost more than the work. LLVM picks the instructions (``vpopcntq`` where the processor has it).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import ArrayLike, NDArray
+
+from napari_fish.index.arrays import Barcodes, Distances, Rows, as_barcodes, frozen
+
+#: Rows compared with all queries before the next ones are read: 32 KB of barcodes stay in cache.
+BLOCK = 256
+
+
+@intrinsic
+def popcount(_context: Any, _word: Any) -> Any:
+    """Count the bits of a 64-bit word."""
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), code
+
+
+@intrinsic
+def _sixteen_words(_context: Any, rows: Any, _row: Any, _first: Any, query: Any) -> Any:
+    """Count the bits in which 16 words of a row, from the first on, differ from those of a query."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        eight, word = ir.VectorType(ir.IntType(64), 8), ir.IntType(64)
+        module = builder.module
+        count = cgutils.get_or_insert_function(module, ir.FunctionType(eight, [eight]), "llvm.ctpop.v8i64")
+        total = cgutils.get_or_insert_function(
+            module, ir.FunctionType(word, [eight]), "llvm.vector.reduce.add.v8i64"
+        )
+
+        def start(array_type: Any, value: Any, at: list[Any]) -> Any:
+            array = context.make_array(array_type)(context, builder, value)
+            return cgutils.get_item_pointer(context, builder, array_type, array, at)
+
+        ours = start(signature.args[0], args[0], [args[1], args[2]])
+        theirs = start(signature.args[3], args[3], [args[2]])
+        counts = []
+        for first in (0, 8):
+            step = [ir.Constant(word, first)]
+            a, b = (
+                builder.load(builder.bitcast(builder.gep(p, step), eight.as_pointer()), align=8)
+                for p in (ours, theirs)
+            )
+            counts.append(builder.call(count, [builder.xor(a, b)]))
+        return builder.call(total, [builder.add(*counts)])
+
+    return types.int64(rows, types.int64, types.int64, query), code
+
+
+@njit(nogil=True, cache=True)
+def row_distance(barcodes: Barcodes, row: int, query: Barcodes) -> Any:
+    """Return the distance of one row from one query, in bits."""
+    total, word = np.int64(0), 0
+    while word + 16 <= barcodes.shape[1]:
+        total += _sixteen_words(barcodes, row, word, query)
+        word += 16
+    rest = np.uint64(0)
+    for last in range(word, barcodes.shape[1]):
+        rest += popcount(barcodes[row, last] ^ query[last])
+    return np.int32(total + np.int64(rest))
+
+
+@njit(nogil=True, cache=True)
+def distances_into(barcodes: Barcodes, start: int, stop: int, query: Barcodes, out: Distances) -> None:
+    """Write the distances of rows ``start:stop`` from one query to the front of ``out``."""
+    if barcodes.shape[1] == 16:
+        for row in range(start, stop):
+            out[row - start] = np.int32(_sixteen_words(barcodes, row, 0, query))
+    else:
+        for row in range(start, stop):
+            out[row - start] = row_distance(barcodes, row, query)
+
+
+@njit(nogil=True, cache=True)
+def keep_if_near(
+    distance: int, row: int, best: Distances, best_rows: Rows, count: int, radius: int
+) -> Any:  # fmt: skip
+    """Insert a row into one query's sorted k best; ties keep the order in which rows come."""
+    k = len(best)
+    if distance > radius or (count == k and distance >= best[k - 1]):
+        return count
+    at = count if count < k else k - 1
+    while at > 0 and best[at - 1] > distance:
+        best[at] = best[at - 1]
+        best_rows[at] = best_rows[at - 1]
+        at -= 1
+    best[at] = distance
+    best_rows[at] = row
+    return count + 1 if count < k else count
+
+
+@njit(nogil=True, cache=True)
+def _matrix(left: Barcodes, right: Barcodes, out: NDArray[np.int32]) -> None:
+    for start in range(0, len(left), BLOCK):
+        stop = min(start + BLOCK, len(left))
+        for column in range(len(right)):
+            for row in range(start, stop):
+                out[row, column] = row_distance(left, row, right[column])
+
+
+def distances(barcodes: ArrayLike, query: ArrayLike) -> Distances:
+    """Return the distances of many barcodes, shape (n, words), from one, shape (words,); bits."""
+    rows = frozen(barcodes, np.uint64, 2)
+    out = np.empty(len(rows), np.int32)
+    distances_into(rows, 0, len(rows), as_barcodes(query, rows.shape[1])[0], out)
+    return out
+
+
+def distance_matrix(left: ArrayLike, right: ArrayLike) -> NDArray[np.int32]:
+    """Return all distances between barcodes of shape (n, words) and (m, words): (n, m), bits."""
+    rows = frozen(left, np.uint64, 2)
+    columns = as_barcodes(right, rows.shape[1])
+    out = np.empty((len(rows), len(columns)), np.int32)
+    _matrix(rows, columns, out)
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _pairs(left: Barcodes, right: Barcodes, out: Distances) -> None:
+    for row in range(len(left)):
+        out[row] = row_distance(left, row, right[row])
+
+
+def pair_distances(left: ArrayLike, right: ArrayLike) -> Distances:
+    """Return the distance of each barcode from its partner: (n, words) and (n, words) to (n,), bits."""
+    rows = frozen(left, np.uint64, 2)
+    out = np.empty(len(rows), np.int32)
+    _pairs(rows, as_barcodes(right, rows.shape[1]), out)
+    return out
+
+
+def pack_bits(bits: ArrayLike) -> Barcodes:
+    """Pack bits, shape (n, n_bits), into words, shape (n, words); missing bits of the last are 0."""
+    table = np.atleast_2d(np.asarray(bits, np.uint8))
+    padded = np.pad(table, ((0, 0), (0, -table.shape[1] % 64)))
+    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+
+
+def unpack_bits(barcodes: Barcodes) -> NDArray[np.uint8]:
+    """Unpack words, shape (n, words), into bits, shape (n, 64 * words)."""
+    return np.unpackbits(np.ascontiguousarray(barcodes).view(np.uint8), axis=1, bitorder="little")

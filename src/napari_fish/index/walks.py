@@ -1,0 +1,248 @@
+"""The kernel of guided search over sorted arrays; see :mod:`napari_fish.index.guided`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from napari_fish.index.arrays import UNIVERSE, Barcodes
+from napari_fish.index.hamming import distances_into, row_distance
+from napari_fish.index.sortedkeys import lower_bound
+
+# Keys, and most rows, whose distances are worked out before any of them is looked at.
+STRETCH, STRETCH_ROWS = 128, 1024
+
+
+@njit(nogil=True, cache=True)
+def nearest_row(
+    start: int, stop: int, barcodes: Barcodes, slides: NDArray[np.int32], query: Barcodes,
+    allowed: NDArray[np.bool_], mask: int,
+) -> Any:  # fmt: skip
+    """Return (distance, row) of the nearest allowed mosaic of those under a key; row -1 where there is none."""
+    best, best_row = np.int32(2**30), np.int64(-1)
+    for row in range(start, stop):
+        if len(allowed) and not allowed[mask, slides[row]]:
+            continue
+        distance = row_distance(barcodes, row, query)
+        if distance < best:
+            best, best_row = distance, np.int64(row)
+    return best, best_row
+
+
+@njit(nogil=True, cache=True)
+def _nearest_accepted(accepted: NDArray[np.int64], n: int, start: int, direction: int) -> Any:
+    """Return the accepted key that a walk starting at ``start`` meets first, or -1."""
+    stop = np.int64(-1)
+    if direction > 0:
+        for i in range(n):
+            if accepted[i] >= start and (stop < 0 or accepted[i] < stop):
+                stop = accepted[i]
+    else:
+        for i in range(n):
+            if accepted[i] <= start and accepted[i] > stop:
+                stop = accepted[i]
+    return stop
+
+
+@njit(nogil=True, cache=True)
+def _smallest(near: NDArray[np.int32], n: int) -> Any:
+    smallest = near[0]
+    for i in range(1, n):
+        smallest = min(smallest, near[i])
+    return smallest
+
+
+@njit(nogil=True, cache=True)
+def _run(
+    keys: NDArray[np.int64], offsets: NDArray[np.int32], barcodes: Barcodes, slides: NDArray[np.int32],
+    at: int, end: int, step: int, first: int, query: Barcodes, allowed: NDArray[np.bool_], mask: int,
+    most: int, limits: NDArray[np.int64], state: NDArray[np.int64], accepted: NDArray[np.int64],
+    rows: NDArray[np.int64], distances: NDArray[np.int32], near: NDArray[np.int32],
+) -> Any:  # fmt: skip
+    """Visit the keys of one part from ``at`` to before ``end``; return where it stopped.
+
+    State is (keys accepted so far, visited and skipped on this walk, whether too many were skipped), limits
+    are (keys a walk visits, keys it may skip). Distances are worked out for a stretch of keys at once, in the
+    order of the rows, which is the order of memory.
+    """
+    n, visited, skipped = state[0], state[1], state[2]
+    mine = allowed[mask] if len(allowed) else np.empty(0, np.bool_)
+    while at != end and visited < limits[0]:
+        stretch = min(abs(end - at), limits[0] - visited, STRETCH)
+        low = at if step > 0 else at - stretch + 1
+        begin, stop = offsets[low], offsets[low + stretch]
+        whole, usable = stop - begin <= len(near), stop - begin
+        if len(allowed):
+            usable = 0
+            for row in range(begin, stop):
+                usable += mine[slides[row]]
+            if usable == 0:
+                fit = min(stretch, limits[1] - skipped)
+                skipped += fit
+                at += step * fit
+                if fit < stretch:
+                    state[3] = 1
+                    break
+                continue
+            whole = whole and 2 * usable >= stop - begin
+        if whole:
+            distances_into(barcodes, begin, stop, query, near)
+            if usable == stop - begin and _smallest(near, usable) > most:
+                # What most stretches are: all allowed, none near.
+                visited += stretch
+                at += step * stretch
+                continue
+            if usable == stop - begin == stretch:
+                # One row a key, all allowed: no need to look for the nearest under each.
+                for i in range(stretch):
+                    there = i if step > 0 else stretch - 1 - i
+                    if near[there] <= most:
+                        accepted[n], distances[n] = keys[low + there], near[there]
+                        rows[n] = first + begin + there
+                        n += 1
+                visited += stretch
+                at += step * stretch
+                continue
+        for _ in range(stretch):
+            best, best_row = np.int32(2**30), np.int64(-1)
+            for row in range(offsets[at], offsets[at + 1]):
+                if len(allowed) and not mine[slides[row]]:
+                    continue
+                distance = near[row - begin] if whole else row_distance(barcodes, row, query)
+                if distance < best:
+                    best, best_row = distance, np.int64(row)
+            if best_row < 0:
+                if skipped == limits[1]:
+                    state[3] = 1
+                    end = at
+                    break
+                skipped += 1
+            else:
+                visited += 1
+                if best <= most:
+                    accepted[n], rows[n], distances[n] = keys[at], first + best_row, best
+                    n += 1
+            at += step
+    state[0], state[1], state[2] = n, visited, skipped
+    return at
+
+
+@njit(nogil=True, cache=True)
+def _position_after(keys: NDArray[np.int64], directory: NDArray[np.int64], key: int, step: int) -> Any:
+    """Return the first position, in the direction of a walk, whose key is at or past ``key``."""
+    if step > 0:
+        return lower_bound(keys, directory, key)
+    return lower_bound(keys, directory, key + 1) - 1
+
+
+@njit(nogil=True, cache=True)
+def search_one(
+    main: Any, delta: Any, key: int, query: Barcodes, allowed: NDArray[np.bool_], mask: int,
+    walks: NDArray[np.int64], numbers: NDArray[np.int64], accepted: NDArray[np.int64],
+    rows: NDArray[np.int64], distances: NDArray[np.int32], near: NDArray[np.int32],
+) -> Any:  # fmt: skip
+    """Run all walks of one query; return how many keys were accepted, and how many walks were cut short.
+
+    A walk goes along the main part in runs, from one key of the delta to the next. Tuples are taken apart here,
+    once: further in, each access would count references.
+    """
+    paper, most = numbers[0], numbers[2]
+    limits = np.array([numbers[1], numbers[4]])
+    keys, offsets, barcodes, slides, directory = main
+    more_keys, more_offsets, more_barcodes, more_slides, more_directory = delta
+    first_more = np.int64(len(barcodes))
+    cut = 0
+    state = np.zeros(4, np.int64)
+    up, down = np.int64(-1), np.int64(UNIVERSE)
+    for walk in range(len(walks)):
+        seed, step = key + walks[walk, 0], walks[walk, 1]
+        if seed < 0 or seed >= UNIVERSE:
+            continue
+        low = seed + 1 if step > 0 and not (paper and walks[walk, 0] == 0) else seed
+        at = lower_bound(keys, directory, low) - (step < 0)
+        more_at = lower_bound(more_keys, more_directory, low) - (step < 0)
+        end = np.int64(len(keys)) if step > 0 else np.int64(-1)
+        more_end = np.int64(len(more_keys)) if step > 0 else np.int64(-1)
+        if at == end and more_at == more_end:
+            continue
+        start = keys[at] if at != end else more_keys[more_at]
+        if at != end and more_at != more_end and (more_keys[more_at] - start) * step < 0:
+            start = more_keys[more_at]
+        before = state[0]
+        if paper:
+            if (step > 0 and start <= up) or (step < 0 and start >= down):
+                continue
+        else:
+            stop = _nearest_accepted(accepted, before, start, step)
+            if stop >= 0:
+                end = _position_after(keys, directory, stop, step)
+                more_end = _position_after(more_keys, more_directory, stop, step)
+        state[1], state[2], state[3] = 0, 0, 0
+        while state[1] < limits[0] and state[3] == 0 and (at != end or more_at != more_end):
+            run_end = end
+            if more_at != more_end:
+                run_end = _position_after(keys, directory, more_keys[more_at], step)
+            if at != run_end:
+                at = _run(
+                    keys, offsets, barcodes, slides, at, run_end, step, 0, query, allowed, mask, most, limits,
+                    state, accepted, rows, distances, near,
+                )  # fmt: skip
+            elif at != end and keys[at] == more_keys[more_at]:
+                _visit_both(
+                    main,
+                    delta,
+                    at,
+                    more_at,
+                    query,
+                    allowed,
+                    mask,
+                    most,
+                    limits,
+                    state,
+                    accepted,
+                    rows,
+                    distances,
+                )
+                at += step
+                more_at += step
+            else:
+                more_at = _run(
+                    more_keys, more_offsets, more_barcodes, more_slides, more_at, more_at + step, step,
+                    first_more, query, allowed, mask, most, limits, state, accepted, rows, distances, near,
+                )  # fmt: skip
+        cut += state[3]
+        if state[0] > before:
+            if step > 0:
+                up = accepted[state[0] - 1]
+            else:
+                down = accepted[state[0] - 1]
+    return state[0], cut
+
+
+@njit(nogil=True, cache=True)
+def _visit_both(
+    main: Any, delta: Any, at: int, more_at: int, query: Barcodes, allowed: NDArray[np.bool_], mask: int,
+    most: int, limits: NDArray[np.int64], state: NDArray[np.int64], accepted: NDArray[np.int64],
+    rows: NDArray[np.int64], distances: NDArray[np.int32],
+) -> None:  # fmt: skip
+    """Visit a key that both parts have; of equally near mosaics that of the main part counts."""
+    keys, offsets, barcodes, slides, _ = main
+    best, row = nearest_row(offsets[at], offsets[at + 1], barcodes, slides, query, allowed, mask)
+    more = delta[1]
+    other, other_row = nearest_row(more[more_at], more[more_at + 1], delta[2], delta[3], query, allowed, mask)
+    if other < best:
+        best, row = other, len(barcodes) + other_row
+    if row < 0:
+        if state[2] == limits[1]:
+            state[3] = 1
+        else:
+            state[2] += 1
+        return
+    state[1] += 1
+    if best <= most:
+        n = state[0]
+        accepted[n], rows[n], distances[n] = keys[at], row, best
+        state[0] = n + 1

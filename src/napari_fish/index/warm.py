@@ -1,0 +1,28 @@
+"""Compile, or load from the cache, everything a search needs, before the first query has to wait for it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from napari_fish.index.arrays import Segment
+from napari_fish.index.clustered import ClusteredIndex, ClusterParams
+from napari_fish.index.exact import exact_neighbours
+from napari_fish.index.guided import GuidedIndex
+
+
+def warm_up(words: int = 16) -> None:
+    """Run each kernel once on a few rows; call it in a thread of its own when a database is opened.
+
+    Parameters
+    ----------
+    words
+        64-bit words a barcode; any number compiles the same code.
+    """
+    codes = np.arange(8 * words, dtype=np.uint64).reshape(8, words)
+    segment, _ = Segment.from_rows(np.arange(8), codes, np.zeros(8))
+    mask = np.ones(1, np.bool_)
+    guided = GuidedIndex(segment)
+    guided.search([0], codes[:1], mask=mask)
+    guided.search([0, 1], codes[:2], mask=mask)
+    exact_neighbours([(segment.barcodes, segment.slides)], codes[:2], k=2, mask=mask)
+    ClusteredIndex.train(segment, ClusterParams(cells=2, rounds=1)).search(codes[:1], k=2, mask=mask)

@@ -1,0 +1,22 @@
+"""What is similar: neighbours, ranking, explanation, feedback, filters, export."""
+
+from napari_fish.search.calibrate import calibrate
+from napari_fish.search.engine import search
+from napari_fish.search.feedback import Feedback
+from napari_fish.search.params import SearchParams
+from napari_fish.search.recall import measure_recall
+from napari_fish.search.values import Explanation, Hit, ListFate, Query, Results, SlideHit
+
+__all__ = [
+    "Explanation",
+    "Feedback",
+    "Hit",
+    "ListFate",
+    "Query",
+    "Results",
+    "SearchParams",
+    "SlideHit",
+    "calibrate",
+    "measure_recall",
+    "search",
+]

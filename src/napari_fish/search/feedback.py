@@ -1,0 +1,151 @@
+"""Relevant, not relevant: the query moves towards what was liked, by arithmetic on bits, without training.
+
+A judged query is a pure function of the first query and of the judgements, so the same judgements give the same
+answer in whatever order they were made, and taking one back gives the answer from before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_fish.database.protocol import Store
+from napari_fish.index.hamming import pack_bits, unpack_bits
+from napari_fish.search.values import Query, SlideHit
+
+
+@dataclass(frozen=True)
+class FeedbackParams:
+    """Rocchio's weights.
+
+    Attributes
+    ----------
+    keep, towards, away
+        Weight of a mosaic's own bits, of relevant and of not relevant regions. A region alone pulls half as
+        hard as many that agree, so with these values it takes two to turn a bit.
+    expand
+        Most regions of each relevant slide that become query mosaics of their own.
+    share
+        Weight of all these together, as a share of the query's.
+    least, most
+        Bounds of a mosaic's weight.
+    """
+
+    keep: float = 1.0
+    towards: float = 1.75
+    away: float = 0.5
+    expand: int = 3
+    share: float = 0.75
+    least: float = 0.25
+    most: float = 4.0
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One slide of an answer, judged.
+
+    Attributes
+    ----------
+    hit
+        The slide with its matching regions.
+    relevant
+        What the user said.
+    """
+
+    hit: SlideHit
+    relevant: bool
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """Judgements so far; the latest on a slide counts.
+
+    Attributes
+    ----------
+    judgements
+        In the order in which they were made.
+    params
+        Rocchio's weights.
+    """
+
+    judgements: tuple[Judgement, ...] = ()
+    params: FeedbackParams = FeedbackParams()
+
+    def judge(self, hit: SlideHit, relevant: bool) -> Feedback:
+        """Return feedback with one more judgement."""
+        return replace(self, judgements=(*self.judgements, Judgement(hit, relevant)))
+
+    def undo(self) -> Feedback:
+        """Return feedback without the last judgement."""
+        return replace(self, judgements=self.judgements[:-1])
+
+    @property
+    def in_force(self) -> tuple[Judgement, ...]:
+        """The judgements that count, by slide."""
+        latest = {j.hit.slide: j for j in self.judgements}
+        return tuple(latest[slide] for slide in sorted(latest))
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """Filters that keep slides judged not relevant out of the answer."""
+        return tuple(f"slide!={j.hit.slide}" for j in self.in_force if not j.relevant)
+
+    def apply(self, store: Store, query: Query) -> Query:
+        """Return the query as the judgements change it.
+
+        Each mosaic's bits move towards the regions it matched in relevant slides and away from those in others;
+        mosaics that led to relevant slides count more; the best regions of relevant slides join the query.
+
+        Parameters
+        ----------
+        store
+            The database the answer came from.
+        query
+            The first query, before any judgement.
+        """
+        judged = self.in_force
+        if not judged:
+            return query
+        p = self.params
+        weights = np.ones(len(query)) if query.weights is None else query.weights.astype(np.float64)
+        signs = p.keep * _signs(query.barcodes)
+        votes = np.zeros(len(query))
+        for relevant, step in ((True, p.towards), (False, -p.away)):
+            pairs = sorted(
+                {(m.query_index, m.row) for j in judged if j.relevant is relevant for m in j.hit.matches}
+            )
+            for i in range(len(query)):
+                rows = [row for index, row in pairs if index == i]
+                if rows:
+                    pull = step * len(rows) / (len(rows) + 1)
+                    signs[i] += pull * _signs(store.encoded(rows)[1]).mean(axis=0)
+                    votes[i] += 1 if relevant else -1
+        moved = np.where(signs == 0, unpack_bits(query.barcodes), signs > 0)
+        changed = replace(
+            query, barcodes=pack_bits(moved), weights=np.clip(weights * 2.0**votes, p.least, p.most)
+        )
+        return self._expanded(store, changed, (j.hit for j in judged if j.relevant))
+
+    def _expanded(self, store: Store, query: Query, liked: Iterable[SlideHit]) -> Query:
+        rows = sorted({match.row for hit in liked for match in hit.matches[: self.params.expand]})
+        if not rows or query.weights is None:
+            return query
+        keys, barcodes = store.encoded(rows)
+        each = self.params.share * float(query.weights.sum()) / len(rows)
+        # They are regions of other slides: an empty box says that there is nothing to show in the query.
+        boxes = np.zeros((len(rows), 4), np.int32)
+        return replace(
+            query,
+            keys=np.concatenate([query.keys, keys]),
+            barcodes=np.concatenate([query.barcodes, barcodes]),
+            boxes=np.concatenate([query.boxes, boxes]),
+            weights=np.concatenate([query.weights, np.full(len(rows), each)]),
+        )
+
+
+def _signs(barcodes: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Return bits as +1 and -1, shape (n, bits)."""
+    return unpack_bits(barcodes).astype(np.float64) * 2 - 1

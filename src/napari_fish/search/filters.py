@@ -1,0 +1,80 @@
+"""Filters such as ``diagnosis=KIRC`` or ``site!=brain``, as masks over slides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from napari_fish.database.slidetable import SlideTable
+from napari_fish.errors import FishError
+from napari_fish.index.arrays import Mask
+
+_FORM = re.compile(r"\s*(?P<column>[^=!]+?)\s*(?P<sign>!?=)\s*(?P<value>.*?)\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One filter; columns and values are compared without regard to case."""
+
+    column: str
+    value: str
+    wanted: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """Read ``column=value`` or ``column!=value``; an empty value means "not known"."""
+        form = _FORM.fullmatch(text)
+        if form is None:
+            raise FishError(f"Cannot read the filter {text!r}: write column=value or column!=value.")
+        return cls(form["column"].lower(), form["value"].casefold(), form["sign"] == "=")
+
+
+def slide_mask(slides: SlideTable, where: Iterable[str]) -> Mask:
+    """Return which slides satisfy all filters.
+
+    Several ``=`` on one column mean any of these values; several ``!=`` none of them. A slide whose value is not
+    known satisfies ``!=`` and fails ``=``.
+
+    Parameters
+    ----------
+    slides
+        Slides in the order of the mask.
+    where
+        Filters as text.
+    """
+    conditions = [Condition.parse(text) for text in where]
+    mask = np.ones(len(slides), np.bool_)
+    for name in dict.fromkeys(c.column for c in conditions):
+        if name not in slides.columns:
+            raise FishError(f"No column {name!r} in this database; there are: {', '.join(slides.columns)}.")
+        codes, values = slides.codes(name)
+        numbers = {value.casefold(): i for i, value in enumerate(values)} | {"": -1}
+        of_name = [c for c in conditions if c.column == name]
+        wanted = [numbers.get(c.value, -2) for c in of_name if c.wanted]
+        unwanted = [numbers.get(c.value, -2) for c in of_name if not c.wanted]
+        if wanted:
+            mask &= np.isin(codes, wanted)
+        if unwanted:
+            mask &= ~np.isin(codes, unwanted)
+    return mask
+
+
+def exclusion_mask(slides: SlideTable, slide: str, patient: str) -> Mask:
+    """Return which slides are neither the query's own nor of its patient.
+
+    The query's patient may be known only to the database; there the slide tells.
+    """
+    mask = np.ones(len(slides), np.bool_)
+    patients, names = slides.codes("patient")
+    own = slides.number(slide) if slide else None
+    if own is not None:
+        mask[own] = False
+        if patients[own] >= 0:
+            mask &= patients != patients[own]
+    folded = patient.casefold()
+    if folded:
+        mask &= patients != next((i for i, name in enumerate(names) if name.casefold() == folded), -2)
+    return mask

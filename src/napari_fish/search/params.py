@@ -1,0 +1,99 @@
+"""How to search; every option of the command line and of the widgets comes from here."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from napari_fish.index.clustered import ClusterParams
+from napari_fish.index.guided import GuidedParams
+
+Mode = Literal["auto", "exact", "clustered", "guided", "released"]
+Ranking = Literal["auto", "fish", "fish-naive", "fish-weighted", "fish-clean", "released", "label-free"]
+MODES: tuple[Mode, ...] = ("auto", "exact", "clustered", "guided", "released")
+RANKINGS: tuple[Ranking, ...] = (
+    "auto",
+    "fish",
+    "fish-naive",
+    "fish-weighted",
+    "fish-clean",
+    "released",
+    "label-free",
+)
+
+
+@dataclass(frozen=True)
+class SearchParams:
+    """What a search depends on besides query and database.
+
+    Attributes
+    ----------
+    k
+        Slides wanted.
+    mode
+        How neighbours of a mosaic are found.
+    ranking
+        How slides are ranked from them.
+    target
+        The column whose values vote: ``diagnosis``, ``site`` or any other.
+    threshold
+        θ_h in bits; None for the database's calibrated value.
+    neighbours
+        Most neighbours of one query mosaic (``exact`` and ``clustered``).
+    latency_budget_ms
+        ``auto`` searches exactly while that is estimated to take no longer.
+    where
+        Filters, ``column=value`` or ``column!=value``.
+    exclude_query
+        Leave out the query's own slide and patient.
+    weight_sum
+        N, the sum of the label weights; None for the paper's 10 (30 for site retrieval).
+    matches
+        Most pairs of matching regions reported for a slide.
+    fill
+        Complete a short answer from exact search; None for yes in mode ``auto`` only.
+    threads
+        Threads for one search.
+    guided, clustered
+        Parameters of these modes.
+    """
+
+    k: int = 5
+    mode: Mode = "auto"
+    ranking: Ranking = "auto"
+    target: str = "diagnosis"
+    threshold: int | None = None
+    neighbours: int = 50
+    latency_budget_ms: float = 150.0
+    where: tuple[str, ...] = ()
+    exclude_query: bool = True
+    weight_sum: float | None = None
+    matches: int = 10
+    fill: bool | None = None
+    threads: int = field(default_factory=lambda: os.cpu_count() or 1)
+    guided: GuidedParams = field(default_factory=GuidedParams)
+    clustered: ClusterParams = field(default_factory=ClusterParams)
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(f"mode is one of {', '.join(MODES)}; got {self.mode!r}.")
+        if self.ranking not in RANKINGS:
+            raise ValueError(f"ranking is one of {', '.join(RANKINGS)}; got {self.ranking!r}.")
+        if self.k < 1 or self.neighbours < 1 or self.threads < 1:
+            raise ValueError("k, neighbours and threads are at least 1.")
+
+    @property
+    def label_weight_sum(self) -> float:
+        """N as the paper sets it."""
+        return self.weight_sum or (30.0 if self.target == "site" else 10.0)
+
+    @property
+    def fills(self) -> bool:
+        """Whether a short answer is completed."""
+        return self.mode == "auto" if self.fill is None else self.fill
+
+    def walks(self, threshold: int) -> GuidedParams:
+        """Return the parameters of the guided modes at a threshold."""
+        variant: Literal["paper", "released"] = "released" if self.mode == "released" else "paper"
+        return replace(self.guided, variant=variant, threshold=threshold)

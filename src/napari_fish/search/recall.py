@@ -1,0 +1,80 @@
+"""How many of the true neighbours a mode finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from napari_fish.database.protocol import Store
+from napari_fish.search.calibrate import threshold_of
+from napari_fish.search.filters import exclusion_mask
+from napari_fish.search.neighbours import exact, find_neighbours
+from napari_fish.search.params import SearchParams
+from napari_fish.search.values import Query
+
+
+@dataclass(frozen=True)
+class Recall:
+    """Recall of a mode on a sample of the database.
+
+    Attributes
+    ----------
+    mode
+        The mode that was measured.
+    k
+        Neighbours looked at.
+    recall
+        Share of hits at most as far as the k-th true neighbour; 1.0 where there was nothing to find.
+    queries
+        Mosaics that had something to find.
+    """
+
+    mode: str
+    k: int
+    recall: float
+    queries: int
+
+
+def measure_recall(
+    store: Store, params: SearchParams, *, k: int = 10, queries: int = 100, seed: int = 0
+) -> Recall:  # fmt: skip
+    """Compare a mode with exact search on mosaics of the database, their own patients left out.
+
+    Only neighbours within the threshold count: beyond it no mode looks.
+
+    Parameters
+    ----------
+    store, params
+        The database and the mode to measure.
+    k
+        Neighbours looked at.
+    queries
+        Mosaics drawn.
+    seed
+        The same seed draws the same mosaics.
+    """
+    threshold, _ = threshold_of(store, params.threshold)
+    guided = params.mode in ("guided", "released")
+    most = params.walks(threshold).largest_accepted if guided else threshold
+    rows = np.sort(np.random.default_rng(seed).choice(len(store), min(queries, len(store)), replace=False))
+    keys, barcodes = store.encoded(rows)
+    slides = store.slides_of(rows)
+    found = wanted = asked = 0
+    mode: str = params.mode
+    for slide in np.unique(slides).tolist():
+        mine = slides == slide
+        record = store.slides[slide]
+        mask = exclusion_mask(store.slides, record.slide, record.patient)
+        query = Query(record.name, keys[mine], barcodes[mine], np.zeros((int(mine.sum()), 4), np.int32))
+        answer = find_neighbours(
+            store, query, replace(params, neighbours=max(k, params.neighbours)), threshold, mask
+        )
+        mode = answer.mode
+        truth = exact(store, query.barcodes, k=k, radius=most, mask=mask, threads=params.threads)
+        for (_, near), (_, true) in zip(answer.lists, truth, strict=True):
+            if len(true):
+                asked += 1
+                wanted += len(true)
+                found += int((near[: len(true)] <= true[-1]).sum())
+    return Recall(mode, k, found / wanted if wanted else 1.0, asked)

@@ -1,0 +1,237 @@
+"""What goes into a search and what comes out: plain, frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_fish.database.records import Box
+from napari_fish.index.arrays import Barcodes, Keys
+
+Fate = Literal["kept", "empty", "length", "distance", "vote"]
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """Encoded mosaics of a slide, a box or an image.
+
+    Attributes
+    ----------
+    name
+        What was searched for.
+    keys : int64, shape (n,)
+    barcodes : uint64, shape (n, words)
+    boxes : int32, shape (n, 4)
+        Where each mosaic lies in the query: x, y, width, height in level-0 px.
+    slide, patient
+        Left out of the answer where given and found in the database.
+    weights : float64, shape (n,)
+        How much each mosaic counts; None for all alike.
+    """
+
+    name: str
+    keys: Keys
+    barcodes: Barcodes
+    boxes: NDArray[np.int32]
+    slide: str = ""
+    patient: str = ""
+    weights: NDArray[np.float64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A region of the query and a region of a slide that match.
+
+    Attributes
+    ----------
+    query_index
+        Which mosaic of the query.
+    query_box, hit_box
+        Regions in level-0 px of the query and of the slide.
+    row
+        The mosaic in the database.
+    distance
+        Hamming distance in bits.
+    percentile
+        Percentage of random pairs at most this far apart; None where not calibrated.
+    """
+
+    query_index: int
+    query_box: Box
+    hit_box: Box
+    row: int
+    distance: int
+    percentile: float | None = None
+
+
+@dataclass(frozen=True)
+class SlideHit:
+    """A slide of the answer.
+
+    Attributes
+    ----------
+    rank
+        From 1.
+    slide, name, patient, diagnosis, site
+        What the database knows of it.
+    distance
+        Hamming distance in bits of the pair that brought it here (``label-free``: the median).
+    percentile
+        Percentage of random pairs at most that far apart; None where not calibrated.
+    entropy
+        Uncertainty in bits of the query mosaic that brought it here; None without labels.
+    matches
+        Matching regions, nearest first.
+    filled
+        Whether it was added from exact search because the answer was short.
+    """
+
+    rank: int
+    slide: str
+    name: str
+    patient: str
+    diagnosis: str
+    site: str
+    distance: float
+    percentile: float | None
+    entropy: float | None
+    matches: tuple[Hit, ...]
+    filled: bool = False
+
+
+@dataclass(frozen=True)
+class ListFate:
+    """What became of one query mosaic's list of neighbours.
+
+    Attributes
+    ----------
+    query_index
+        Which mosaic of the query.
+    length
+        Neighbours in its list.
+    entropy
+        Its uncertainty in bits; None for an empty list or without labels.
+    mean_distance
+        Mean distance of its first five, in bits; None for an empty list.
+    vote
+        The label it stands for, empty where none of its neighbours has one.
+    votes
+        Weight of each label in it.
+    fate
+        ``kept``, or why it was dropped.
+    reason
+        The same in words.
+    """
+
+    query_index: int
+    length: int
+    entropy: float | None
+    mean_distance: float | None
+    vote: str
+    votes: Mapping[str, float]
+    fate: Fate
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why the answer is what it is.
+
+    Attributes
+    ----------
+    ranking
+        The ranking that was really used.
+    lists
+        What became of each query mosaic's list.
+    prediction
+        The label most certain lists agree on; empty where none was needed.
+    hit_threshold
+        θ_h' in bits: hits of uncertain lists beyond it were ignored; None where not used.
+    skipped_steps
+        Steps left out because they would have left nothing.
+    """
+
+    ranking: str
+    lists: tuple[ListFate, ...] = ()
+    prediction: str = ""
+    hit_threshold: float | None = None
+    skipped_steps: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        kept = sum(fate.fate == "kept" for fate in self.lists)
+        lines = [f"Ranking {self.ranking}: {kept} of {len(self.lists)} query mosaics voted."]
+        if self.prediction:
+            lines.append(f"The most certain lists agree on {self.prediction}.")
+        if self.hit_threshold is not None:
+            lines.append(f"Hits of uncertain mosaics counted up to distance {self.hit_threshold:.1f}.")
+        lines += [f"Left out: {step}" for step in self.skipped_steps]
+        for fate in self.lists:
+            uncertainty = "" if fate.entropy is None else f", entropy {fate.entropy:.2f}"
+            vote = f", votes {fate.vote}" if fate.vote else ""
+            reason = f" ({fate.reason})" if fate.reason else ""
+            lines.append(
+                f"  mosaic {fate.query_index}: {fate.length} neighbours{uncertainty}{vote}: {fate.fate}{reason}"
+            )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The answer to a search.
+
+    Attributes
+    ----------
+    query
+        What was searched for.
+    mode, ranking
+        What was really used.
+    k
+        Slides wanted.
+    threshold
+        θ_h in bits.
+    hits
+        Slides, best first.
+    notes
+        What the reader must know: why there are fewer than k, what was filled in, which walks were cut.
+    elapsed_ms
+        Milliseconds by step.
+    explanation
+        Why the answer is what it is.
+    """
+
+    query: str
+    mode: str
+    ranking: str
+    k: int
+    threshold: int
+    hits: tuple[SlideHit, ...]
+    notes: tuple[str, ...] = ()
+    elapsed_ms: Mapping[str, float] = field(default_factory=dict)
+    explanation: Explanation = field(default_factory=lambda: Explanation("none"))
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def explain(self) -> str:
+        """Say in words why the answer is what it is."""
+        return "\n".join([*self.notes, str(self.explanation)])
+
+    def to_frame(self) -> Any:
+        """Return a pandas table, one row a slide."""
+        from napari_fish.search.export import to_frame
+
+        return to_frame(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the answer; the format follows from the ending: .csv, .json or .geojson (for QuPath)."""
+        from napari_fish.search.export import save
+
+        return save(self, Path(path))

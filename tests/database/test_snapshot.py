@@ -1,0 +1,100 @@
+"""Parts of a snapshot are whole, current and checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from napari_fish.database.snapshot import SnapshotError, open_part, verify_part, write_part
+from napari_fish.index import Segment, guided_search
+
+ARRAYS = {
+    "keys": np.arange(0, 5000, 5),
+    "offsets": np.arange(1001, dtype=np.int32),
+    "barcodes": np.random.default_rng(0).integers(0, 2**64, (1000, 16), np.uint64),
+    "slides": np.arange(1000, dtype=np.int32) // 10,
+}
+
+
+@pytest.fixture
+def part(tmp_path: Path) -> Path:
+    write_part(tmp_path / "snapshot ü" / "main", ARRAYS, generation=3)
+    return tmp_path / "snapshot ü" / "main"
+
+
+def test_what_was_written_is_mapped_and_searched_in_place(part: Path) -> None:
+    arrays = open_part(part, 3)
+    assert {name: a.tobytes() for name, a in arrays.items()} == {n: a.tobytes() for n, a in ARRAYS.items()}
+    segment = Segment(**arrays)
+    assert isinstance(segment.barcodes.base, np.memmap | np.ndarray) and not segment.barcodes.flags.owndata
+    found = guided_search(segment, [2500], ARRAYS["barcodes"][500])
+    assert found.rows.tolist() == [500]
+    assert verify_part(part) == []
+
+
+def test_arrays_without_rows_come_back(tmp_path: Path) -> None:
+    empty = Segment.empty(4)
+    names = ("keys", "offsets", "barcodes", "slides")
+    write_part(tmp_path / "delta", {n: getattr(empty, n) for n in names}, 1)
+    assert len(Segment(**open_part(tmp_path / "delta", 1))) == 0
+
+
+def test_a_part_of_another_generation_is_refused(part: Path) -> None:
+    with pytest.raises(SnapshotError, match="generation 3"):
+        open_part(part, 4)
+
+
+def _shorten(part: Path) -> None:
+    path = part / "barcodes.npy"
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def _remove(part: Path) -> None:
+    (part / "slides.npy").unlink()
+
+
+def _spoil_manifest(part: Path) -> None:
+    (part / "manifest.json").write_text('{"format": 1')
+
+
+def _newer_format(part: Path) -> None:
+    manifest = json.loads((part / "manifest.json").read_text())
+    (part / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
+
+
+def _escape(part: Path) -> None:
+    manifest = json.loads((part / "manifest.json").read_text())
+    manifest["files"]["../../other"] = {"size": 1, "checksum": 0}
+    (part / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize("damage", [_shorten, _remove, _spoil_manifest, _newer_format, _escape])
+def test_a_damaged_part_is_refused_and_found_by_verify(part: Path, damage: Callable[[Path], None]) -> None:
+    damage(part)
+    with pytest.raises(SnapshotError):
+        open_part(part, 3)
+    assert verify_part(part)
+
+
+def test_a_flipped_bit_is_found_by_verify(part: Path) -> None:
+    path = part / "barcodes.npy"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    open_part(part, 3)
+    assert "not what was written" in verify_part(part)[0]
+
+
+def test_a_part_left_half_written_by_a_crash_does_no_harm(part: Path) -> None:
+    half = part.with_name("main.new")
+    half.mkdir()
+    (half / "keys.npy").write_bytes(b"half")
+    assert len(open_part(part, 3)) == 4
+    mapped = open_part(part, 3)["keys"]
+    write_part(part, ARRAYS | {"keys": ARRAYS["keys"] + 1}, 4)
+    assert open_part(part, 4)["keys"][0] == 1 and mapped[0] == 0, "readers of the old part keep it"
+    assert not half.exists() and not part.with_name("main.old").exists()

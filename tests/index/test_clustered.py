@@ -1,0 +1,99 @@
+"""Clustered search: complete when all cells are probed, and good when few are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from napari_fish.index import ClusteredIndex, ClusterParams, Segment, exact_neighbours
+from napari_fish.index.cells import CellFinder, binary_kmeans
+from napari_fish.index.hamming import distance_matrix
+from tests.index.archives import Archive, random_archive
+
+
+@pytest.fixture(scope="module")
+def clustered(segment: Segment) -> ClusteredIndex:
+    return ClusteredIndex.train(segment, ClusterParams(cells=40))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    words=st.integers(1, 18),
+    n=st.integers(1, 300),
+    k=st.integers(1, 20),
+    radius=st.one_of(st.none(), st.integers(0, 200)),
+    masked=st.booleans(),
+    in_delta=st.sampled_from([0.0, 0.2]),
+)
+def test_probing_every_cell_and_comparing_every_row_is_exact(
+    seed: int, words: int, n: int, k: int, radius: int | None, masked: bool, in_delta: float
+) -> None:
+    dice = np.random.default_rng(seed)
+    archive = random_archive(dice, n, words=words, families=4)
+    mask = dice.random(6) < 0.5 if masked else None
+    cut = n - int(in_delta * n)
+    main, _ = Segment.from_rows(archive.keys[:cut], archive.barcodes[:cut], archive.slides[:cut])
+    delta, _ = Segment.from_rows(archive.keys[cut:], archive.barcodes[cut:], archive.slides[cut:])
+    trained = ClusteredIndex.train(main, ClusterParams(cells=7, rounds=2))
+    index = ClusteredIndex(trained.centres, trained.bits, main, delta)
+    queries = archive.barcodes[:3]
+    found = index.search(queries, k=k, radius=radius, probes=10**6, rerank=10**6, mask=mask)
+    exact = exact_neighbours(
+        [(main.barcodes, main.slides), (delta.barcodes, delta.slides)], queries, k=k, radius=radius, mask=mask
+    )
+    # Rows at the same distance as the last may be any of them.
+    assert np.array_equal(found.offsets, exact.offsets)
+    assert np.array_equal(found.distances, exact.distances)
+    slides = np.concatenate([main.slides, delta.slides])
+    assert mask is None or mask[slides[found.rows]].all()
+
+
+def test_a_few_cells_find_most_neighbours(
+    archive: Archive, clustered: ClusteredIndex, segment: Segment
+) -> None:
+    queries = archive.barcodes[:100]
+    exact = exact_neighbours([(segment.barcodes, segment.slides)], queries, k=10)
+    furthest = exact.distances.reshape(100, 10)[:, -1]
+    found = clustered.search(queries, k=10, probes=8, rerank=150)
+    recall = np.mean([(near <= far).sum() / 10 for (_, near), far in zip(found, furthest, strict=True)])
+    assert recall > 0.9
+
+
+def test_training_twice_gives_the_same_cells(segment: Segment, clustered: ClusteredIndex) -> None:
+    again = ClusteredIndex.train(segment, ClusterParams(cells=40), threads=2)
+    assert np.array_equal(again.centres, clustered.centres)
+    assert np.array_equal(again.main_cells.rows, clustered.main_cells.rows)
+    assert np.array_equal(again.main_cells.sketches, clustered.main_cells.sketches)
+
+
+def test_every_row_lies_in_one_cell(clustered: ClusteredIndex, segment: Segment) -> None:
+    assert sorted(clustered.main_cells.rows.tolist()) == list(range(len(segment)))
+    assert clustered.main_cells.starts[-1] == len(segment)
+
+
+def test_cells_are_the_nearest_when_few_and_nearly_so_when_many() -> None:
+    archive = random_archive(np.random.default_rng(3), 4000, words=4, families=200)
+    few = binary_kmeans(archive.barcodes, 30, rounds=3)
+    cell, near = CellFinder(few)(archive.barcodes)
+    table = distance_matrix(archive.barcodes, few)
+    assert np.array_equal(near, table.min(axis=1)) and np.array_equal(cell, table.argmin(axis=1))
+    many = archive.barcodes[:700]
+    _, near = CellFinder(many)(archive.barcodes)
+    truth = distance_matrix(archive.barcodes, many).min(axis=1)
+    assert (near == truth).mean() > 0.9
+
+
+def test_more_cells_than_barcodes_are_not_made() -> None:
+    same = np.zeros((50, 2), np.uint64)
+    assert len(binary_kmeans(same, 10)) <= 10
+    main, _ = Segment.from_rows(np.arange(50), same, np.zeros(50))
+    found = ClusteredIndex.train(main).search(same[:1], k=50, probes=50)
+    assert len(found.rows) == 50
+
+
+def test_an_index_without_rows_finds_nothing() -> None:
+    found = ClusteredIndex.train(Segment.empty(4)).search(np.zeros((2, 4), np.uint64))
+    assert found.lengths.tolist() == [0, 0]

@@ -1,0 +1,172 @@
+"""Guided search: sorted arrays, van Emde Boas tree and a literal transcription of the paper agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from napari_fish.errors import DatabaseError
+from napari_fish.index import (
+    GuidedParams,
+    NeighbourLists,
+    Segment,
+    VebIndex,
+    exact,
+    exact_neighbours,
+    guided_search,
+    queries,
+    sketches,
+    warm_up,
+)
+from tests.index import reference
+from tests.index.archives import Archive, as_ints, random_archive
+
+params = st.builds(
+    GuidedParams,
+    variant=st.sampled_from(["paper", "released"]),
+    step=st.sampled_from([3, 40, 10**6]),
+    steps=st.integers(0, 5),
+    limit=st.integers(1, 25),
+    threshold=st.integers(0, 90),
+    every_mosaic=st.booleans(),
+    skips=st.integers(0, 3),
+)
+
+
+def pairs(found: NeighbourLists, i: int, order: np.ndarray | None = None) -> list[tuple[int, int]]:
+    rows, near = found[i]
+    return list(zip(near.tolist(), (rows if order is None else order[rows]).tolist(), strict=True))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    p=params,
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 250),
+    spread=st.sampled_from([30, 400, 10**6, 2**48]),
+    share_allowed=st.sampled_from([None, 0.0, 0.2, 0.7]),
+    in_delta=st.sampled_from([0.0, 0.1, 1.0]),
+)
+def test_all_three_agree(
+    p: GuidedParams, seed: int, n: int, spread: int, share_allowed: float | None, in_delta: float
+) -> None:
+    dice = np.random.default_rng(seed)
+    archive = random_archive(dice, n, spread=spread, families=3)
+    codes = as_ints(archive.barcodes)
+    plain = reference.Archive.of(archive.keys.tolist(), codes, archive.slides.tolist())
+    mask = None if share_allowed is None else dice.random(6) < share_allowed
+    asked = dice.integers(0, n, 4)
+    keys = np.clip(archive.keys[asked] + np.array([0, 0, 1, -2]), 0, 2**50 - 1)
+
+    cut = n - int(in_delta * n)
+    main, first = Segment.from_rows(archive.keys[:cut], archive.barcodes[:cut], archive.slides[:cut])
+    delta, then = Segment.from_rows(archive.keys[cut:], archive.barcodes[cut:], archive.slides[cut:])
+    order = np.concatenate([first, then + cut])
+    fast = guided_search(main, keys, archive.barcodes[asked], p, delta=delta, mask=mask, threads=2)
+    tree = VebIndex(2)
+    tree.add(archive.keys, archive.barcodes, archive.slides)
+    slow = tree.search(keys, archive.barcodes[asked], p, mask=mask)
+
+    for i, row in enumerate(asked.tolist()):
+        expected, walks_cut = reference.guided(
+            plain,
+            int(keys[i]),
+            codes[row],
+            released=p.variant == "released",
+            step=p.step,
+            steps=p.steps,
+            k=p.limit,
+            threshold=p.threshold,
+            allowed=None if mask is None else mask.tolist(),
+            every=p.every_mosaic,
+            skips=p.skips,
+        )
+        assert pairs(slow, i) == expected
+        assert pairs(fast, i, order) == expected
+        assert slow.cut[i] == fast.cut[i] == walks_cut
+
+
+def test_a_tree_filled_one_mosaic_at_a_time_finds_the_same(archive: Archive, segment: Segment) -> None:
+    tree = VebIndex(4)
+    for key, code, slide in zip(archive.keys[:300], archive.barcodes, archive.slides, strict=False):
+        tree.add([key], code, [slide])
+    part, order = Segment.from_rows(archive.keys[:300], archive.barcodes[:300], archive.slides[:300])
+    found = guided_search(part, archive.keys[:20], archive.barcodes[:20])
+    assert found.lengths.sum() > 20
+    for i in range(20):
+        assert pairs(found, i, order) == pairs(tree.search(archive.keys[i : i + 1], archive.barcodes[i]), 0)
+
+
+def test_an_indexed_mosaic_finds_itself_in_the_paper_but_not_in_the_released_program() -> None:
+    m = 10**14
+    crowd, _ = Segment.from_rows([m - 1, m, m + 1], np.zeros((3, 16), np.uint64), [0, 0, 0])
+    zeros = np.zeros(16, np.uint64)
+    paper = guided_search(crowd, [m], zeros, GuidedParams(limit=1))
+    released = guided_search(crowd, [m], zeros, GuidedParams("released", limit=1))
+    assert paper.rows.tolist() == [1]
+    assert released.rows.tolist() == [0, 2]
+
+
+def test_keys_just_below_the_query_are_the_papers_blind_spot() -> None:
+    """Walks go up from m and down from m - C: nothing in [m - C, m) is ever visited."""
+    m = 4 * 10**14
+    below, _ = Segment.from_rows([m - 1, m - 50 * 10**11], np.zeros((2, 16), np.uint64), [0, 0])
+    zeros = np.zeros(16, np.uint64)
+    assert guided_search(below, [m], zeros).rows.tolist() == []
+    assert guided_search(below, [m], zeros, GuidedParams("released")).rows.tolist() == [1, 0]
+
+
+def test_the_threshold_is_exclusive_in_the_paper_and_inclusive_in_the_released_program() -> None:
+    code = np.zeros(16, np.uint64)
+    code[:2] = np.uint64(2**64 - 1)
+    at_128, _ = Segment.from_rows([10**14 + 1], code[None], [0])
+    zeros = np.zeros(16, np.uint64)
+    assert len(guided_search(at_128, [10**14], zeros).rows) == 0
+    assert guided_search(at_128, [10**14], zeros, GuidedParams("released")).distances.tolist() == [128]
+
+
+def test_a_filter_with_few_matches_does_not_scan_everything_and_says_so() -> None:
+    n = 5000
+    slides = np.zeros(n, np.int32)
+    slides[-1] = 1
+    segment, _ = Segment.from_rows(np.arange(n), np.zeros((n, 2), np.uint64), slides)
+    few = GuidedParams(limit=10)
+    cut = guided_search(segment, [0], np.zeros(2, np.uint64), few, mask=np.array([False, True]))
+    assert len(cut.rows) == 0 and cut.cut.tolist() == [1]
+    wide = GuidedParams(limit=10, skips=500)
+    found = guided_search(segment, [0], np.zeros(2, np.uint64), wide, mask=np.array([False, True]))
+    assert found.rows.tolist() == [n - 1] and found.cut.tolist() == [0]
+
+
+def test_memory_mapped_arrays_are_searched_in_place(
+    tmp_path: Path, archive: Archive, segment: Segment
+) -> None:
+    for name in ("keys", "offsets", "barcodes", "slides"):
+        np.save(tmp_path / f"{name}.npy", getattr(segment, name))
+    mapped = Segment(
+        *(np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in ("keys", "offsets", "barcodes", "slides"))
+    )
+    assert np.shares_memory(mapped.barcodes, mapped.barcodes.base)
+    a = guided_search(mapped, archive.keys[:5], archive.barcodes[:5])
+    b = guided_search(segment, archive.keys[:5], archive.barcodes[:5])
+    assert np.array_equal(a.rows, b.rows)
+
+
+def test_arrays_that_do_not_fit_are_refused(segment: Segment) -> None:
+    with pytest.raises(DatabaseError, match="fit"):
+        Segment(segment.keys[:-1], segment.offsets, segment.barcodes, segment.slides)
+
+
+def test_warming_up_leaves_nothing_to_compile_for_the_first_query(archive: Archive, segment: Segment) -> None:
+    warm_up(words=4)
+    kernels = (queries.search_single, queries.search_many, exact.k_best, sketches.search_many)
+    compiled = [len(kernel.signatures) for kernel in kernels]
+    assert min(compiled) >= 1
+    guided_search(segment, archive.keys[:1], archive.barcodes[:1])
+    guided_search(segment, archive.keys[:3], archive.barcodes[:3], mask=np.ones(60, bool))
+    exact_neighbours([(segment.barcodes, segment.slides)], archive.barcodes[:3])
+    assert [len(kernel.signatures) for kernel in kernels] == compiled

@@ -1,0 +1,88 @@
+"""Distances, and exact neighbours, against counting bits the obvious way."""
+
+from __future__ import annotations
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+
+from napari_fish.errors import DatabaseError
+from napari_fish.index import Segment, exact_neighbours
+from napari_fish.index.hamming import distance_matrix, distances, pack_bits, row_distance, unpack_bits
+from tests.index.archives import Archive, plain_distances, plain_neighbours, random_archive
+
+
+@settings(max_examples=40, deadline=None)
+@given(words=st.integers(1, 33), n=st.integers(0, 40), seed=st.integers(0, 2**32 - 1))
+def test_distances_are_counted_bit_by_bit_for_any_width(words: int, n: int, seed: int) -> None:
+    dice = np.random.default_rng(seed)
+    rows = dice.integers(0, 2**64, (n, words), np.uint64)
+    queries = dice.integers(0, 2**64, (3, words), np.uint64)
+    expected = np.stack([plain_distances(rows, q) for q in queries], axis=1)
+    assert np.array_equal(distances(rows, queries[0]), expected[:, 0])
+    assert np.array_equal(distance_matrix(rows, queries), expected)
+
+
+def test_bits_survive_packing() -> None:
+    bits = np.random.default_rng(0).integers(0, 2, (5, 100), np.uint8)
+    packed = pack_bits(bits)
+    assert packed.shape == (5, 2)
+    assert np.array_equal(unpack_bits(packed)[:, :100], bits)
+    assert not unpack_bits(packed)[:, 100:].any()
+
+
+def test_the_row_loop_is_vectorised() -> None:
+    if not llvm.get_host_cpu_features().get("avx2"):
+        pytest.skip("only checked where the processor has vectors")
+    # Compiled afresh: code from the cache cannot be inspected.
+    compiled = njit(row_distance.py_func)
+    rows = np.ones((4, 16), np.uint64)
+    assert compiled(rows, 2, np.zeros(16, np.uint64)) == 16
+    assembly = compiled.inspect_asm(compiled.signatures[0])
+    assert "ymm" in assembly or "zmm" in assembly
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 700),
+    k=st.integers(1, 30),
+    radius=st.one_of(st.none(), st.integers(0, 70)),
+    split=st.floats(0, 1),
+    threads=st.integers(1, 3),
+    masks=st.sampled_from(["none", "one", "each"]),
+)
+def test_exact_search_returns_the_true_neighbours(
+    seed: int, n: int, k: int, radius: int | None, split: float, threads: int, masks: str
+) -> None:
+    dice = np.random.default_rng(seed)
+    archive = random_archive(dice, n)
+    queries = archive.barcodes[dice.integers(0, n, 3)]
+    table = dice.random((3, 6)) < 0.5
+    mask = {"none": None, "one": table[0], "each": table}[masks]
+    which = [2, 0, 1] if masks == "each" else None
+    at = int(split * n)
+    blocks = [
+        (archive.barcodes[:at], archive.slides[:at]),
+        (archive.barcodes[at:], archive.slides[at:]),
+    ]
+    found = exact_neighbours(blocks, queries, k=k, radius=radius, mask=mask, which=which, threads=threads)
+    for i, (rows, near) in enumerate(found):
+        allowed = None if mask is None else np.atleast_2d(mask)[which[i] if which else 0][archive.slides]
+        expected = plain_neighbours(archive.barcodes, queries[i], k, radius, allowed)
+        assert (rows.tolist(), near.tolist()) == expected
+
+
+def test_many_threads_change_nothing(archive: Archive, segment: Segment) -> None:
+    many = [(np.tile(segment.barcodes, (8, 1)), np.tile(segment.slides, 8))]
+    one = exact_neighbours(many, archive.barcodes[:20], k=15, threads=1)
+    three = exact_neighbours(many, archive.barcodes[:20], k=15, threads=3)
+    assert np.array_equal(one.rows, three.rows) and np.array_equal(one.distances, three.distances)
+
+
+def test_barcodes_of_another_width_are_refused_with_the_reason(segment: Segment) -> None:
+    with pytest.raises(DatabaseError, match="same encoder"):
+        exact_neighbours([(segment.barcodes, segment.slides)], np.zeros((1, 16), np.uint64))

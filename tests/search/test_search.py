@@ -1,0 +1,197 @@
+"""A query becomes an answer, complete and explained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from napari_fish.database import EncodedSlide, MemoryStore, SlideRecord
+from napari_fish.errors import DatabaseError, FishError
+from napari_fish.index import ClusterParams
+from napari_fish.search import Query, SearchParams, calibrate, measure_recall, search
+from napari_fish.search.params import MODES, RANKINGS, Mode, Ranking
+from tests.index.archives import plain_distances
+from tests.search.archives import demo_slides
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("ranking", RANKINGS)
+def test_every_mode_and_ranking_finds_the_diagnosis(
+    store: MemoryStore, query: Query, mode: Mode, ranking: Ranking
+) -> None:
+    results = search(store, query, SearchParams(mode=mode, ranking=ranking, threads=2))
+    assert 1 <= len(results) <= 5
+    assert {hit.diagnosis for hit in results.hits} == {"KIRC"}
+    assert [hit.rank for hit in results.hits] == list(range(1, len(results) + 1))
+    assert len({hit.slide for hit in results.hits}) == len(results)
+
+
+def test_the_querys_slide_and_patient_are_left_out_unless_asked_for(store: MemoryStore, query: Query) -> None:
+    wide = SearchParams(k=40, mode="exact", ranking="label-free")
+    assert not {"s0", "s1"} & {hit.slide for hit in search(store, query, wide).hits}
+    own = search(store, query, replace(wide, exclude_query=False))
+    assert own.hits[0].slide == "s0" and own.hits[0].distance == 0
+
+
+def test_a_slide_of_the_database_is_enough_to_leave_out_its_patient(store: MemoryStore, query: Query) -> None:
+    results = search(store, replace(query, patient=""), SearchParams(k=40))
+    assert not {"s0", "s1"} & {hit.slide for hit in results.hits}
+
+
+def test_a_match_names_the_regions_and_their_true_distance(store: MemoryStore, query: Query) -> None:
+    results = search(store, query, SearchParams(mode="exact"))
+    for hit in results.hits:
+        assert hit.matches and len(hit.matches) <= 10
+        for match in hit.matches:
+            (record,) = store.records([match.row])
+            assert store.slides[record.slide].slide == hit.slide
+            assert record.box == match.hit_box
+            assert tuple(query.boxes[match.query_index]) == match.query_box
+            code = store.encoded([match.row])[1]
+            assert plain_distances(code, query.barcodes[match.query_index])[0] == match.distance
+            assert match.percentile is not None and 0 <= match.percentile <= 25
+
+
+def test_a_short_answer_is_filled_from_exact_search_and_says_so(store: MemoryStore, query: Query) -> None:
+    results = search(store, query, SearchParams(k=15))
+    assert len(results) == 15
+    filled = [hit.filled for hit in results.hits]
+    assert filled == sorted(filled) and filled[-1] and not filled[0]
+    assert any("filled in from exact search" in note for note in results.notes)
+    near = [hit.distance for hit in results.hits if hit.filled]
+    assert near == sorted(near)
+
+
+def test_the_papers_modes_are_not_filled_but_say_why_they_are_short(store: MemoryStore, query: Query) -> None:
+    results = search(store, query, SearchParams(k=15, mode="guided"))
+    assert 0 < len(results) < 15 and not any(hit.filled for hit in results.hits)
+    assert any("of 15 slides" in note and "threshold" in note for note in results.notes)
+
+
+def test_filling_reaches_every_slide_there_is(store: MemoryStore, query: Query) -> None:
+    results = search(store, query, SearchParams(k=100, neighbours=3))
+    assert len(results) == 38
+    assert any("leave only 38" in note for note in results.notes)
+
+
+def test_filters_are_applied_during_the_search(store: MemoryStore, query: Query) -> None:
+    for mode in MODES:
+        where = ("diagnosis=kirc", "stain!=PAS")
+        results = search(store, query, SearchParams(k=10, mode=mode, ranking="label-free", where=where))
+        slides = {hit.slide for hit in results.hits}
+        assert slides and all(hit.diagnosis == "KIRC" and int(hit.slide[1:]) % 3 for hit in results.hits)
+    far = search(store, query, SearchParams(where=("diagnosis=PRAD",)))
+    assert len(far) == 5 and all(hit.diagnosis == "PRAD" and hit.filled for hit in far.hits)
+
+
+def test_auto_is_exact_while_it_fits_the_budget(store: MemoryStore, query: Query) -> None:
+    assert search(store, query, SearchParams()).mode == "exact"
+    hurried = SearchParams(latency_budget_ms=0)
+    assert search(store, query, hurried).mode == "exact", "so few mosaics are searched exactly anyhow"
+
+
+def test_clustered_search_is_used_when_there_are_many_mosaics(monkeypatch: pytest.MonkeyPatch, store: MemoryStore, query: Query) -> None:  # fmt: skip
+    monkeypatch.setattr("napari_fish.search.neighbours.FEW_ROWS", 10)
+    results = search(store, query, SearchParams(latency_budget_ms=0))
+    assert results.mode == "clustered" and len(results) == 5
+    without = MemoryStore(4, demo_slides(np.random.default_rng(0)))
+    assert search(without, query, SearchParams(latency_budget_ms=0)).mode == "exact"
+    with pytest.raises(DatabaseError, match="no cells"):
+        search(without, query, SearchParams(mode="clustered"))
+
+
+def test_the_explanation_accounts_for_every_query_mosaic(store: MemoryStore, query: Query) -> None:
+    results = search(store, query, SearchParams(mode="exact", ranking="fish"))
+    lists = results.explanation.lists
+    assert [fate.query_index for fate in lists] == list(range(len(query)))
+    kept = [fate for fate in lists if fate.fate == "kept"]
+    assert kept and all(fate.vote == "KIRC" and fate.entropy == 0 for fate in kept)
+    assert all(fate.reason for fate in lists if fate.fate != "kept")
+    assert results.explanation.prediction == "KIRC"
+    text = results.explain()
+    assert "query mosaics voted" in text and "KIRC" in text
+
+
+def test_labels_rank_where_there_are_labels(query: Query) -> None:
+    for labelled, expected in ((0.9, "fish"), (0.0, "label-free")):
+        partly = MemoryStore(4, demo_slides(np.random.default_rng(0), labelled=labelled))
+        assert search(partly, query, SearchParams(mode="exact", threshold=60)).ranking == expected
+
+
+def test_one_mosaic_is_ranked_by_distance(store: MemoryStore, query: Query) -> None:
+    one = replace(query, keys=query.keys[:1], barcodes=query.barcodes[:1], boxes=query.boxes[:1])
+    results = search(store, one)
+    near = [hit.distance for hit in results.hits]
+    assert results.ranking == "label-free" and near == sorted(near)
+    assert near == [hit.matches[0].distance for hit in results.hits]
+
+
+def test_a_query_without_mosaics_is_refused(store: MemoryStore, query: Query) -> None:
+    nothing = replace(query, keys=query.keys[:0], barcodes=query.barcodes[:0], boxes=query.boxes[:0])
+    with pytest.raises(FishError, match="nothing to search for"):
+        search(store, nothing)
+
+
+def test_a_query_from_another_encoder_is_refused(store: MemoryStore, query: Query) -> None:
+    with pytest.raises(DatabaseError, match="same encoder"):
+        search(store, replace(query, barcodes=np.zeros((len(query), 16), np.uint64)))
+
+
+def test_an_unknown_mode_is_refused() -> None:
+    with pytest.raises(ValueError, match="guided"):
+        SearchParams(mode="psychic")  # type: ignore[arg-type]
+
+
+def test_the_threshold_is_the_thousandth_of_random_pairs(store: MemoryStore) -> None:
+    made = calibrate(store, pairs=20_000)
+    assert made.histogram.sum() == 20_000
+    share = float(made.percentile(made.threshold))
+    assert 0.05 <= share <= 0.5
+    assert float(made.percentile(256)) == 100.0
+    again = calibrate(store, pairs=20_000)
+    assert again.threshold == made.threshold and np.array_equal(again.histogram, made.histogram)
+
+
+def test_random_pairs_come_from_different_patients() -> None:
+    """Two patients whose slides are all alike: every pair is as far apart as the two patients."""
+
+    def slide(i: int, patient: str, code: int) -> EncodedSlide:
+        codes = np.full((3, 1), code, np.uint64)
+        return EncodedSlide(
+            SlideRecord(f"s{i}", patient=patient), np.arange(3), codes, np.zeros((3, 4), np.int32)
+        )
+
+    two = MemoryStore(1, [slide(0, "a", 0), slide(1, "A", 0), slide(2, "b", 255)])
+    assert calibrate(two, pairs=500).histogram[8] == 500
+    one = MemoryStore(1, [slide(0, "a", 0), slide(1, "a", 255)])
+    assert "one patient" in calibrate(one, pairs=100).note
+    single = MemoryStore(1, [slide(0, "a", 0)])
+    assert "one slide" in calibrate(single, pairs=100).note
+    with pytest.raises(DatabaseError, match="two mosaics"):
+        calibrate(MemoryStore(1))
+
+
+def test_recall_of_exact_search_is_one_and_of_few_cells_less(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.setattr("napari_fish.search.neighbours.FEW_ROWS", 10)
+    exact = measure_recall(store, SearchParams(mode="exact"), queries=30)
+    assert exact.recall == 1.0 and exact.queries > 20
+    narrow = SearchParams(mode="clustered", clustered=ClusterParams(probes=1, rerank=10))
+    clustered = measure_recall(store, narrow, queries=30)
+    assert clustered.mode == "clustered" and 0.05 < clustered.recall < 1.0
+    guided = measure_recall(store, SearchParams(mode="guided"), queries=30)
+    assert 0 < guided.recall <= 1.0
+
+
+def test_two_stores_of_the_same_slides_share_a_digest() -> None:
+    slides = list(demo_slides(np.random.default_rng(5), n=6))
+    one, two = MemoryStore(4, slides), MemoryStore(4, slides[:2])
+    assert one.digest() != two.digest()
+    for slide in reversed(slides):
+        two.commit(slide)
+    assert one.digest() == two.digest()
+    two.remove("s3")
+    assert one.digest() != two.digest() and len(two) == len(one) - 25
+    with pytest.raises(DatabaseError, match="s3"):
+        two.remove("s3")

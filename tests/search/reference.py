@@ -7,6 +7,8 @@ from math import log2
 
 import numpy as np
 
+DIGITS, COUNT_DIGITS = 9, 12
+"""Sums in another order differ in the last digits: those beyond these never decide."""
 Hits = list[tuple[int, int]]  # (distance, slide), nearest first
 
 
@@ -26,13 +28,15 @@ def uncertainty(
             one = d_inv[label[slide]] / position if weighted else 1.0
             count[label[slide]] = count.get(label[slide], 0.0) + one
     if not count:
-        return log2(max(len(d_inv), 2)), count
+        return round(log2(max(len(d_inv), 2)), DIGITS), count
     if not released:
         count = {name: max(n, 1.0) for name, n in count.items()}
+    count = {name: round(n, COUNT_DIGITS) for name, n in count.items()}
     total = sum(count.values())
     shares = {name: n / total for name, n in count.items()}
     entropy = abs(sum(p * log2(p) for p in shares.values()))
-    return entropy, shares if released else count
+    shares = {name: round(n, COUNT_DIGITS) for name, n in shares.items()}
+    return round(entropy, DIGITS), shares if released else count
 
 
 def clean(summaries: list[Summary], released: bool) -> tuple[list[Summary], float]:
@@ -52,7 +56,7 @@ def filtered_by_prediction(summaries: list[Summary], counts: dict[int, dict[str,
     for s in top:
         for name, n in counts[s.i].items():
             score[name] = score.get(name, 0.0) + n
-    for predicted in sorted(score, key=lambda name: -score[name]):
+    for predicted in sorted(score, key=lambda name: -round(score[name], DIGITS)):
         removed = [s.i for s in top if max(counts[s.i], key=lambda n: counts[s.i][n]) != predicted]
         if len(removed) != len(top):
             return removed

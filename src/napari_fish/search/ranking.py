@@ -16,6 +16,8 @@ from napari_fish.index.arrays import NeighbourLists
 # Lists the prediction is made from, and hits that stand for a list.
 CERTAIN, TOP = 5, 5
 _SLACK = 1e-9
+# Digits that count: sums in another order differ in the last ones, and must not decide between equals.
+_DIGITS, _COUNT_DIGITS = 9, 12
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 
@@ -149,14 +151,16 @@ def count_votes(
     present = first_seen <= len(labels)
     if not variant.released:
         counts = np.where(present, np.maximum(counts, 1.0), 0.0)
+    counts = counts.round(_COUNT_DIGITS)
     total = counts.sum(axis=1, keepdims=True)
     share = np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
     if variant.released:
-        counts = share
+        counts = share.round(_COUNT_DIGITS)
     logs = np.log2(share, out=np.zeros_like(share), where=share > 0)
     voted = present.any(axis=1)
     # A list without labelled hits knows nothing.
     entropy = np.where(voted, np.abs((share * logs).sum(axis=1)), np.log2(max(n_labels, 2)))
+    entropy = entropy.round(_DIGITS)
     best = np.full(n, -1, np.int64)
     if n_labels:
         most = counts == counts.max(axis=1, keepdims=True)
@@ -205,7 +209,7 @@ def _predict(lists: _Ints, votes: Votes, importance: _Floats) -> tuple[list[int]
         present = np.flatnonzero(votes.counts[i])
         for label in present[np.argsort(votes.first[i, present], kind="stable")].tolist():
             score[label] = score.get(label, 0.0) + float(votes.counts[i, label] * importance[i])
-    for label in sorted(score, key=lambda one: -score[one]):
+    for label in sorted(score, key=lambda one: -round(score[one], _DIGITS)):
         removed = [i for i in certain if votes.best[i] != label]
         # Compared with the lists really there: a prediction no list shares would remove them all.
         if len(removed) < len(certain):

@@ -52,9 +52,10 @@ def projection_bits(
     ndarray of bool, shape (n, length)
         Bit i is ``features @ projection[:, i] >= thresholds[i]``.
     """
-    # Row by row in double precision: a matrix product may sum in another order for another batch.
+    # Row by row in double precision: a matrix product may sum in another order for another batch. Not by BLAS:
+    # its threads go on spinning for a while, and the networks' threads have to share the cores with them.
     wide = np.asarray(projection, np.float64)
-    rows = [np.asarray(row, np.float64) @ wide for row in features]
+    rows = [np.einsum("i,ij->j", np.asarray(row, np.float64), wide) for row in features]
     values = np.stack(rows) if rows else np.empty((0, wide.shape[1]))
     result: NDArray[np.bool_] = values >= np.asarray(thresholds, np.float64)
     return result

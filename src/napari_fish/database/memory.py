@@ -115,10 +115,16 @@ class MemoryStore:
         return self._row_keys[at], self._segment.barcodes[at]
 
     def scan(
-        self, keys: Keys, barcodes: Barcodes, params: GuidedParams, mask: Mask | None, threads: int = 1
+        self,
+        keys: Keys,
+        barcodes: Barcodes,
+        params: GuidedParams,
+        mask: Mask | None,
+        which: ArrayLike | None = None,
+        threads: int = 1,
     ) -> NeighbourLists:
         """Walk from the seeds of each query mosaic."""
-        return self._guided.search(keys, barcodes, params, mask=mask, threads=threads)
+        return self._guided.search(keys, barcodes, params, mask=mask, which=which, threads=threads)
 
     def blocks(self, mask: Mask | None) -> Iterable[tuple[Barcodes, NDArray[np.int32]]]:
         """Give all barcodes with their slides, in row order."""
@@ -132,6 +138,7 @@ class MemoryStore:
         *,
         k: int,
         radius: int | None,
+        which: ArrayLike | None = None,
         threads: int = 1,
     ) -> NeighbourLists:
         """Look into the cells nearest to each barcode."""
@@ -140,8 +147,15 @@ class MemoryStore:
                 "This database has no cells yet: compact it first, or search with mode exact."
             )
         return self._clustered.search(
-            barcodes, k=k, radius=radius, probes=params.probes, rerank=params.rerank, mask=mask, threads=threads
-        )  # fmt: skip
+            barcodes,
+            k=k,
+            radius=radius,
+            probes=params.probes,
+            rerank=params.rerank,
+            mask=mask,
+            which=which,
+            threads=threads,
+        )
 
     def digest(self) -> str:
         """Return a digest of the content, the same whatever the order in which slides came."""

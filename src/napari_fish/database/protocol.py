@@ -1,7 +1,11 @@
 """The narrow door between search and whatever keeps the data.
 
-A store numbers its mosaics (rows) and its slides; both numbers hold until the next commit or removal. Masks are
-over slides: True where a slide may be returned. A store runs walks and looks into cells itself, next to the
+A store numbers its mosaics (rows) and its slides; both numbers hold until the next commit or removal. A removed
+slide and its rows may keep their numbers for a while: it is not ``alive`` then, and no mask allows it.
+
+Masks are over slides, True where a slide may be returned: one mask for all query mosaics, shape (n_slides,), or
+a table of them, shape (n_masks, n_slides), with ``which`` saying, shape (n_queries,), the mask of each query
+mosaic. So a batch of queries, each with its own exclusions, shares one pass. A store runs walks and looks into cells itself, next to the
 data, because one call a walk would cost more than the walk; what to ask for, and what to make of the
 answer, is decided in ``search``.
 """
@@ -36,7 +40,7 @@ class Store(Protocol):
 
     @property
     def mosaics_per_slide(self) -> NDArray[np.int64]:
-        """Mosaics of each slide, shape (n_slides,)."""
+        """Mosaics of each slide, shape (n_slides,); none where it was removed."""
         ...
 
     @property
@@ -50,7 +54,7 @@ class Store(Protocol):
         ...
 
     def __len__(self) -> int:
-        """How many mosaics there are."""
+        """How many rows there are, those of removed slides included."""
         ...
 
     def commit(self, slide: EncodedSlide) -> None:
@@ -78,13 +82,22 @@ class Store(Protocol):
         ...
 
     def scan(
-        self, keys: Keys, barcodes: Barcodes, params: GuidedParams, mask: Mask | None, threads: int = 1
+        self,
+        keys: Keys,
+        barcodes: Barcodes,
+        params: GuidedParams,
+        mask: Mask | None,
+        which: ArrayLike | None = None,
+        threads: int = 1,
     ) -> NeighbourLists:
         """Walk from the seeds of each query mosaic: guided search."""
         ...
 
     def blocks(self, mask: Mask | None) -> Iterable[tuple[Barcodes, NDArray[np.int32]]]:
-        """Give all barcodes with their slides, in row order; a store may leave excluded rows unread."""
+        """Give all barcodes with their slides, in row order; None reads everything.
+
+        Rows that no mask allows are counted but never looked at, so a store need not fetch them.
+        """
         ...
 
     def cells(
@@ -95,6 +108,7 @@ class Store(Protocol):
         *,
         k: int,
         radius: int | None,
+        which: ArrayLike | None = None,
         threads: int = 1,
     ) -> NeighbourLists:
         """Look into the cells nearest to each barcode: clustered search."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from napari_fish.database.protocol import Store
 from napari_fish.database.records import Calibration
 from napari_fish.errors import DatabaseError
+from napari_fish.index.arrays import Rows
 from napari_fish.index.hamming import pair_distances
 
 #: θ_h is this quantile of the distances of random pairs.
@@ -31,11 +32,11 @@ def calibrate(store: Store, *, pairs: int = PAIRS, seed: int = 0) -> Calibration
     seed
         The same seed draws the same pairs.
     """
-    if len(store) < 2:
+    if store.mosaics_per_slide[store.slides.alive].sum() < 2:
         raise DatabaseError("A threshold needs at least two mosaics: build the database first.")
     patients = store.slides.codes("patient")[0].astype(np.int64)
     owner = np.where(patients >= 0, patients, len(patients) + np.arange(len(patients)))
-    used = store.mosaics_per_slide > 0
+    used = store.slides.alive & (store.mosaics_per_slide > 0)
     note = ""
     if len(np.unique(owner[used])) < 2:
         owner = np.arange(len(owner))
@@ -48,11 +49,11 @@ def calibrate(store: Store, *, pairs: int = PAIRS, seed: int = 0) -> Calibration
 def _calibration(
     store: Store, owner: NDArray[np.int64] | None, pairs: int, seed: int, note: str
 ) -> Calibration:  # fmt: skip
-    dice = np.random.default_rng(seed)
+    dice, rows = np.random.default_rng(seed), living_rows(store)
     found: list[NDArray[np.int64]] = []
     missing = pairs
     for _ in range(_ROUNDS):
-        left, right = dice.integers(0, len(store), (2, max(1000, missing)))
+        left, right = rows[dice.integers(0, len(rows), (2, max(1000, missing)))]
         apart = left != right
         if owner is not None:
             apart = owner[store.slides_of(left)] != owner[store.slides_of(right)]
@@ -64,6 +65,12 @@ def _calibration(
     distances = np.concatenate(found)
     threshold = int(np.quantile(distances, QUANTILE)) if len(distances) else 64 * store.words // 8
     return Calibration(np.bincount(distances, minlength=64 * store.words + 1), threshold, note)
+
+
+def living_rows(store: Store) -> Rows:
+    """Return the rows of all slides that were not removed."""
+    alive = store.slides.alive
+    return np.arange(len(store)) if alive.all() else store.rows_of(np.flatnonzero(alive))
 
 
 def threshold_of(store: Store, wanted: int | None) -> tuple[int, str]:

@@ -213,7 +213,7 @@ def _fill(
     store: Store, query: Query, p: SearchParams, threshold: int, mask: Mask | None, hits: list[SlideHit]
 ) -> list[SlideHit]:
     """Complete a short answer with the nearest slides, however far."""
-    left = np.ones(len(store.slides), np.bool_) if mask is None else mask.copy()
+    left = (store.slides.alive if mask is None else mask).copy()
     for hit in hits:
         number = store.slides.number(hit.slide)
         assert number is not None
@@ -237,7 +237,7 @@ def _fill(
 def _why_short(
     store: Store, mask: Mask | None, n: int, p: SearchParams, threshold: int, lists: NeighbourLists
 ) -> str:  # fmt: skip
-    allowed = len(store.slides) if mask is None else int(mask.sum())
+    allowed = int((store.slides.alive if mask is None else mask).sum())
     if allowed <= n:
         return f"{n} of {p.k} slides: the filters and the exclusion of the query leave only {allowed}."
     if not len(lists.rows):

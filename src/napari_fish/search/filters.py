@@ -33,7 +33,7 @@ class Condition:
 
 
 def slide_mask(slides: SlideTable, where: Iterable[str]) -> Mask:
-    """Return which slides satisfy all filters.
+    """Return which slides, of those not removed, satisfy all filters.
 
     Several ``=`` on one column mean any of these values; several ``!=`` none of them. A slide whose value is not
     known satisfies ``!=`` and fails ``=``.
@@ -46,7 +46,7 @@ def slide_mask(slides: SlideTable, where: Iterable[str]) -> Mask:
         Filters as text.
     """
     conditions = [Condition.parse(text) for text in where]
-    mask = np.ones(len(slides), np.bool_)
+    mask = slides.alive.copy()
     for name in dict.fromkeys(c.column for c in conditions):
         if name not in slides.columns:
             raise FishError(f"No column {name!r} in this database; there are: {', '.join(slides.columns)}.")
@@ -67,7 +67,7 @@ def exclusion_mask(slides: SlideTable, slide: str, patient: str) -> Mask:
 
     The query's patient may be known only to the database; there the slide tells.
     """
-    mask = np.ones(len(slides), np.bool_)
+    mask = slides.alive.copy()
     patients, names = slides.codes("patient")
     own = slides.number(slide) if slide else None
     if own is not None:

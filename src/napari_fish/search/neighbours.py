@@ -87,7 +87,7 @@ def find_neighbours(
 
 
 def _guided(store: Store, query: Query, params: SearchParams, threshold: int, mask: Mask | None) -> Found:
-    lists = store.scan(query.keys, query.barcodes, params.walks(threshold), mask, params.threads)
+    lists = store.scan(query.keys, query.barcodes, params.walks(threshold), mask, threads=params.threads)
     cut = int(lists.cut.sum())
     most = params.guided.skips * params.guided.limit
     note = (

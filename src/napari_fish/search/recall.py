@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from napari_fish.database.protocol import Store
-from napari_fish.search.calibrate import threshold_of
+from napari_fish.search.calibrate import living_rows, threshold_of
 from napari_fish.search.filters import exclusion_mask
 from napari_fish.search.neighbours import exact, find_neighbours
 from napari_fish.search.params import SearchParams
@@ -57,7 +57,9 @@ def measure_recall(
     threshold, _ = threshold_of(store, params.threshold)
     guided = params.mode in ("guided", "released")
     most = params.walks(threshold).largest_accepted if guided else threshold
-    rows = np.sort(np.random.default_rng(seed).choice(len(store), min(queries, len(store)), replace=False))
+    living = living_rows(store)
+    dice = np.random.default_rng(seed)
+    rows = np.sort(living[dice.choice(len(living), min(queries, len(living)), replace=False)])
     keys, barcodes = store.encoded(rows)
     slides = store.slides_of(rows)
     found = wanted = asked = 0

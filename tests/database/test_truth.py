@@ -62,7 +62,7 @@ def test_slides_come_back_as_they_were(truth: Truth, slides: list[EncodedSlide])
         assert np.array_equal(found.barcodes[mine], slide.barcodes)
         assert np.array_equal(found.boxes[mine], slide.boxes)
     assert again.digest() == MemoryStore(4, reversed(slides)).digest()
-    assert again.verify() == []
+    assert again.integrity() == []
 
 
 def test_a_replaced_slide_is_there_once_and_counts_as_new(truth: Truth, slides: list[EncodedSlide]) -> None:
@@ -84,12 +84,12 @@ def test_a_removed_slide_is_gone_and_its_number_never_used_again(
     truth: Truth, slides: list[EncodedSlide]
 ) -> None:
     numbers = [truth.commit(slide) for slide in slides[:3]]
-    truth.remove("s2")
+    truth.remove(["s2"])
     assert truth.commit(slides[3]) > max(numbers)
     assert "s2" not in {record.slide for _, record in truth.slides()}
     before = truth.generation
     with pytest.raises(DatabaseError, match="s2"):
-        truth.remove("s2")
+        truth.remove(["s2"])
     assert truth.generation == before
 
 
@@ -198,7 +198,7 @@ def test_a_killed_build_keeps_every_finished_slide_and_ends_the_same(truth: Trut
         finished += build.stdout.read().split()
         build.wait()
         after = Truth.open(truth.folder)
-        assert after.verify() == []
+        assert after.integrity() == []
         assert set(finished) <= {record.slide for _, record in after.slides()}
         assert len(after.mosaics().keys) == 100 * len(after.slides())
         after.close()

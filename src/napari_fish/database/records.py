@@ -42,6 +42,14 @@ class SlideRecord:
         Any further columns.
     path
         Where the slide was last seen, relative to the database where possible.
+    content_hash
+        Names the content, so that a slide that was moved is known again.
+    size, mtime
+        Of its files: bytes, and the time of the last change in ns.
+    mpp
+        Micrometres per level-0 px that its patches were cut by.
+    width, height
+        In level-0 px.
     """
 
     slide: str
@@ -51,6 +59,12 @@ class SlideRecord:
     diagnosis: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     path: str = ""
+    content_hash: str = ""
+    size: int = 0
+    mtime: int = 0
+    mpp: float = 0.0
+    width: int = 0
+    height: int = 0
 
     def column(self, name: str) -> str:
         """Return the value of a column, in any case, empty where there is none."""
@@ -58,6 +72,25 @@ class SlideRecord:
         if low in OWN_COLUMNS:
             return str(getattr(self, low))
         return next((str(value) for key, value in self.labels.items() if key.lower() == low), "")
+
+
+@dataclass(frozen=True)
+class Quarantined:
+    """A slide that could not be encoded.
+
+    Attributes
+    ----------
+    slide
+        The id it would have.
+    path
+        Where it is, relative to the database where possible.
+    reason
+        Why, in words.
+    """
+
+    slide: str
+    path: str
+    reason: str
 
 
 class MosaicRecord(NamedTuple):

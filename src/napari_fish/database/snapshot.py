@@ -11,12 +11,13 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from napari_fish.errors import DatabaseError
 
@@ -29,60 +30,116 @@ class SnapshotError(DatabaseError):
     """A part is missing, stale or damaged: make it again."""
 
 
-def write_part(folder: Path, arrays: Mapping[str, NDArray[Any]], generation: int) -> None:
-    """Write arrays as a part, replacing what was there; a crash leaves the old part or none, never half of one.
+class PartWriter:
+    """Writes a part, replacing what was there; a crash leaves the old part or none, never half of one.
+
+    Use it as a context manager; leaving it without an error puts the part in its place.
 
     Parameters
     ----------
     folder
         Where the part will be.
-    arrays
-        What it consists of, by name.
     generation
-        Of the data the arrays were made from.
+        Of the data the arrays are made from.
+    facts
+        What else to remember, as plain values.
+    durable
+        Wait until the disk has it; a part that is checked in full whenever it is opened need not wait.
     """
-    new = folder.with_name(folder.name + ".new")
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(parents=True)
-    files = {}
-    for name, array in arrays.items():
-        path = new / f"{name}.npy"
-        with path.open("wb") as file:
-            np.save(file, array, allow_pickle=False)
-            _to_disk(file.fileno())
-        files[name] = {"size": path.stat().st_size, "checksum": _checksum(path)}
-    with (new / MANIFEST).open("w", encoding="utf-8") as text:
-        json.dump({"format": FORMAT, "generation": generation, "files": files}, text, indent=1)
-        text.flush()
-        _to_disk(text.fileno())
-    _folder_to_disk(new)
-    old = folder.with_name(folder.name + ".old")
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
-        folder.rename(old)
-    new.rename(folder)
-    _folder_to_disk(folder.parent)
-    # Readers that have the old files mapped keep them until they let go.
-    shutil.rmtree(old, ignore_errors=True)
+
+    def __init__(
+        self, folder: Path, generation: int, facts: Mapping[str, Any] | None = None, *, durable: bool = True
+    ) -> None:
+        self.folder, self.generation, self.facts = folder, generation, dict(facts or {})
+        self._durable = durable
+        self._new = folder.with_name(folder.name + ".new")
+        self._names: list[str] = []
+
+    def new(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array in a file, to be filled."""
+        self._names.append(name)
+        path = self._new / f"{name}.npy"
+        if 0 in shape:
+            # An array without elements cannot be mapped.
+            np.save(path, np.empty(shape, dtype), allow_pickle=False)
+            return np.empty(shape, dtype)
+        return np.lib.format.open_memmap(path, "w+", np.dtype(dtype), shape)
+
+    def save(self, name: str, array: NDArray[Any]) -> None:
+        """Write an array that is in memory."""
+        self._names.append(name)
+        np.save(self._new / f"{name}.npy", array, allow_pickle=False)
+
+    def __enter__(self) -> Self:
+        shutil.rmtree(self._new, ignore_errors=True)
+        self._new.mkdir(parents=True)
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if error is not None:
+            shutil.rmtree(self._new, ignore_errors=True)
+            return
+        files = {}
+        for name in self._names:
+            path = self._new / f"{name}.npy"
+            if self._durable:
+                with path.open("rb+") as file:
+                    os.fsync(file.fileno())
+            files[name] = {"size": path.stat().st_size, "checksum": _checksum(path)}
+        about = {"format": FORMAT, "generation": self.generation, "facts": self.facts, "files": files}
+        with (self._new / MANIFEST).open("w", encoding="utf-8") as text:
+            json.dump(about, text, indent=1)
+            text.flush()
+            if self._durable:
+                os.fsync(text.fileno())
+        old = self.folder.with_name(self.folder.name + ".old")
+        shutil.rmtree(old, ignore_errors=True)
+        if self.folder.exists():
+            self.folder.rename(old)
+        if self._durable:
+            _folder_to_disk(self._new)
+        self._new.rename(self.folder)
+        if self._durable:
+            _folder_to_disk(self.folder.parent)
+        # Readers that have the old files mapped keep them until they let go.
+        shutil.rmtree(old, ignore_errors=True)
 
 
-def open_part(folder: Path, generation: int) -> dict[str, NDArray[Any]]:
-    """Map the arrays of a part, by name; raise :class:`SnapshotError` when it is not what it should be."""
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part that was opened: its arrays by name, mapped, and what is remembered of it."""
+
+    arrays: Mapping[str, NDArray[Any]]
+    generation: int
+    facts: Mapping[str, Any]
+
+
+def open_part(folder: Path, arrays: Iterable[str], *, checked: bool = False) -> Part:
+    """Map the arrays of a part; raise :class:`SnapshotError` when it is not what it should be.
+
+    Parameters
+    ----------
+    folder
+        Where the part is.
+    arrays
+        Their names.
+    checked
+        Read everything and compare checksums, too.
+    """
     manifest = _manifest(folder)
-    if manifest["generation"] != generation:
-        raise SnapshotError(
-            f"{folder}: made from generation {manifest['generation']} of the data, which is at {generation} now."
-        )
-    arrays = {}
-    for name, facts in manifest["files"].items():
+    if checked and (wrong := verify_part(folder)):
+        raise SnapshotError(wrong[0])
+    mapped = {}
+    for name in arrays:
         path = folder / f"{name}.npy"
         try:
-            if path.stat().st_size != facts["size"]:
-                raise SnapshotError(f"{path}: {path.stat().st_size} bytes, {facts['size']} were written.")
-            arrays[name] = _mapped(path)
-        except (OSError, ValueError) as error:
+            size = manifest["files"][name]["size"]
+            if path.stat().st_size != size:
+                raise SnapshotError(f"{path}: {path.stat().st_size} bytes, {size} were written.")
+            mapped[name] = _mapped(path)
+        except (OSError, ValueError, KeyError) as error:
             raise SnapshotError(f"{path}: cannot be read ({error}).") from error
-    return arrays
+    return Part(mapped, manifest["generation"], manifest["facts"])
 
 
 def verify_part(folder: Path) -> list[str]:
@@ -110,9 +167,9 @@ def _manifest(folder: Path) -> dict[str, Any]:
             raise SnapshotError(
                 f"{folder}: written in format {manifest['format']}, this program reads {FORMAT}."
             )
-        for name, facts in manifest["files"].items():
-            if Path(name).name != name or not isinstance(facts["size"], int):
-                raise ValueError(f"entry {name!r}")
+        if any(Path(name).name != name for name in manifest["files"]):
+            raise ValueError("a file elsewhere")
+        manifest["generation"], manifest["facts"] = int(manifest["generation"]), dict(manifest["facts"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise SnapshotError(f"{folder}: no readable manifest ({error}).") from error
     return manifest
@@ -130,10 +187,6 @@ def _checksum(path: Path) -> int:
         while chunk := file.read(_CHUNK):
             value = zlib.crc32(chunk, value)
     return value
-
-
-def _to_disk(handle: int) -> None:
-    os.fsync(handle)
 
 
 def _folder_to_disk(folder: Path) -> None:

@@ -1,14 +1,15 @@
 """The truth about a database: one SQLite file, one transaction a slide.
 
-Every change raises the generation. Slides keep the generation they came with, and their numbers are never used again,
-so a snapshot made at some generation knows what it lacks and what it must no longer show.
+Every change raises the generation. Slides keep the generation they came with, their numbers are never used again, and
+the numbers of removed ones are noted, so a snapshot made at some generation knows what it lacks and what it must no
+longer show.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,35 +18,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.database.records import Calibration, EncodedSlide, SlideRecord, content_digest, slide_digest
+from napari_fish.database.records import (
+    Calibration,
+    EncodedSlide,
+    Quarantined,
+    SlideRecord,
+    content_digest,
+    slide_digest,
+)
+from napari_fish.database.schema import FILE, SCHEMA, VERSION
+from napari_fish.database.sqlite import SqlFile
 from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import Barcodes, Keys
 
-FILE = "fish.sqlite"
-APPLICATION, VERSION = 0x46495348, 1
-_SCHEMA = (
-    """CREATE TABLE encoder (
-    one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL, weights_hash TEXT NOT NULL, words INTEGER NOT NULL
-) STRICT""",
-    """CREATE TABLE state (
-    one INTEGER PRIMARY KEY CHECK (one = 1), generation INTEGER NOT NULL, threshold INTEGER, histogram BLOB, note TEXT
-) STRICT""",
-    """CREATE TABLE slides (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, slide TEXT NOT NULL UNIQUE, name TEXT NOT NULL, patient TEXT NOT NULL,
-    site TEXT NOT NULL, diagnosis TEXT NOT NULL, labels TEXT NOT NULL, path TEXT NOT NULL, generation INTEGER NOT NULL
-) STRICT""",
-    """CREATE TABLE mosaics (
-    key INTEGER NOT NULL, id INTEGER NOT NULL, slide INTEGER NOT NULL REFERENCES slides (number) ON DELETE CASCADE,
-    x INTEGER NOT NULL, y INTEGER NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL, barcode BLOB NOT NULL,
-    PRIMARY KEY (key, id)
-) STRICT, WITHOUT ROWID""",
-    "CREATE INDEX mosaics_of_slide ON mosaics (slide)",
-)
+_SLIDE = "slide, name, patient, site, diagnosis, path, content_hash, size, mtime, mpp, width, height"
+_CHUNK = 20_000
 
 
 @dataclass(frozen=True, eq=False)
 class Mosaics:
-    """Mosaics by slide and, in a slide, in the order in which they came.
+    """Mosaics with the numbers of their slides.
 
     Attributes
     ----------
@@ -62,21 +54,25 @@ class Mosaics:
     numbers: NDArray[np.int64]
     boxes: NDArray[np.int32]
 
+    def __len__(self) -> int:
+        return len(self.keys)
 
-class Truth:
+
+class Truth(SqlFile):
     """Slides, mosaics, labels and calibration in SQLite; use :meth:`create` or :meth:`open`."""
 
     def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
+        super().__init__(folder / FILE, connection)
         self.folder = folder
-        self._connection = connection
-        with self._clear_errors():
-            row = connection.execute("SELECT id, weights_hash, words FROM encoder").fetchone()
-        if row is None:
+        found = self.rows("SELECT id, weights_hash, words FROM encoder")
+        if not found:
             raise DatabaseError(f"{folder}: no encoder is recorded; build the database again.")
-        self.encoder, self.weights_hash, self.words = str(row[0]), str(row[1]), int(row[2])
+        self.encoder, self.weights_hash, self.words = str(found[0][0]), str(found[0][1]), int(found[0][2])
 
     @classmethod
-    def create(cls, folder: Path, *, words: int, encoder: str, weights_hash: str) -> Truth:
+    def create(
+        cls, folder: Path, *, words: int, encoder: str, weights_hash: str, parameters: Mapping[str, Any] | None = None
+    ) -> Truth:  # fmt: skip
         """Make an empty database; the folder must not hold one.
 
         Parameters
@@ -87,64 +83,53 @@ class Truth:
             64-bit words a barcode.
         encoder, weights_hash
             The one encoder whose barcodes it will hold.
+        parameters
+            What else every slide of it depends on, as plain values.
         """
         if (folder / FILE).exists():
             raise DatabaseError(f"{folder}: there is a database already; open it, or choose another name.")
-        folder.mkdir(parents=True, exist_ok=True)
-        new = folder / (FILE + ".new")
-        new.unlink(missing_ok=True)
-        connection = sqlite3.connect(new, isolation_level=None)
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-        connection.execute("BEGIN")
-        for statement in _SCHEMA:
-            connection.execute(statement)
-        connection.execute("INSERT INTO encoder VALUES (1, ?, ?, ?)", (encoder, weights_hash, words))
-        connection.execute("INSERT INTO state VALUES (1, 0, NULL, NULL, NULL)")
-        connection.execute("COMMIT")
-        connection.close()
-        # A file that is there is a whole database, even after a crash in here.
-        new.rename(folder / FILE)
+
+        def fill(run: Any) -> None:
+            run("INSERT INTO encoder VALUES (1, ?, ?, ?)", (encoder, weights_hash, words))
+            run("INSERT INTO state VALUES (1, 0, NULL, NULL, NULL)")
+            for name, value in (parameters or {}).items():
+                run("INSERT INTO parameters VALUES (?, ?)", (name, json.dumps(value, sort_keys=True)))
+
+        cls.create_file(folder / FILE, SCHEMA, VERSION, fill)
         return cls.open(folder)
 
     @classmethod
     def open(cls, folder: Path, *, read_only: bool = False) -> Truth:
         """Open a database, refusing what is not exactly one of ours."""
-        path = folder / FILE
-        if not path.is_file():
-            raise DatabaseError(f"{folder}: no database here ({FILE} is missing).")
-        uri = path.resolve().as_uri()
-        if read_only:
-            # A finished database has no journal: nothing can change under an immutable reader.
-            uri += "?mode=ro" if path.with_name(FILE + "-wal").exists() else "?mode=ro&immutable=1"
-        connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=5.0)
+        if not (folder / FILE).is_file():
+            raise DatabaseError(
+                f"{folder}: no database here ({FILE} is missing); check the name, or build it first."
+            )
+        connection = cls.connect(folder / FILE, SCHEMA, VERSION, read_only=read_only)
         try:
-            _check(connection, folder)
             return cls(folder, connection)
         except BaseException:
             connection.close()
             raise
 
-    def close(self) -> None:
-        """Let go of the file."""
-        self._connection.close()
-
     def begin_build(self) -> None:
         """Prepare for many commits: readers go on reading while slides are added."""
-        with self._clear_errors():
-            self._connection.execute("PRAGMA journal_mode = WAL")
+        self.rows("PRAGMA journal_mode = WAL")
 
     def end_build(self) -> None:
         """Leave one complete file, fit for a read-only or network folder."""
-        with self._clear_errors():
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._connection.execute("PRAGMA journal_mode = DELETE")
+        self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.rows("PRAGMA journal_mode = DELETE")
 
     @property
     def generation(self) -> int:
         """Raised by every change."""
-        with self._clear_errors():
-            return int(self._connection.execute("SELECT generation FROM state").fetchone()[0])
+        return int(self.rows("SELECT generation FROM state")[0][0])
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What every slide depends on, besides the encoder."""
+        return {name: json.loads(value) for name, value in self.rows("SELECT name, value FROM parameters")}
 
     def commit(self, slide: EncodedSlide) -> int:
         """Add a slide, or replace it, in one transaction; return its number."""
@@ -154,15 +139,18 @@ class Truth:
                 f"Slide {record.slide}: barcodes of shape {slide.barcodes.shape} do not fit this database of "
                 f"{self.words}-word barcodes, made with encoder {self.encoder}."
             )
-        with self._transaction() as run:
-            run("DELETE FROM slides WHERE slide = ?", (record.slide,))
+        with self._change() as run:
+            _forget(run, record.slide)
+            run("DELETE FROM quarantine WHERE slide = ?", (record.slide,))
+            values = [getattr(record, name) for name in _SLIDE.split(", ")]
             number = run(
-                "INSERT INTO slides (slide, name, patient, site, diagnosis, labels, path, generation) "
-                "SELECT ?, ?, ?, ?, ?, ?, ?, generation FROM state",
-                (record.slide, record.name, record.patient, record.site, record.diagnosis,
-                 json.dumps(dict(record.labels), sort_keys=True), record.path),
-            ).lastrowid  # fmt: skip
-            number = int(number)
+                f"INSERT INTO slides ({_SLIDE}, mosaics, generation) "
+                f"SELECT {', '.join('?' * len(values))}, ?, generation FROM state",
+                (*values, n),
+            ).lastrowid
+            assert number is not None
+            for name, value in record.labels.items():
+                run("INSERT INTO labels VALUES (?, ?, ?)", (name, number, value))
             codes = np.ascontiguousarray(slide.barcodes)
             self._connection.executemany(
                 "INSERT INTO mosaics VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -175,47 +163,143 @@ class Truth:
             )
         return number
 
-    def remove(self, slide: str) -> None:
-        """Forget a slide."""
-        with self._transaction() as run:
-            if not run("DELETE FROM slides WHERE slide = ?", (slide,)).rowcount:
-                raise DatabaseError(f"{self.folder}: no slide {slide!r} to remove.")
+    def remove(self, slides: Iterable[str]) -> None:
+        """Forget slides, all of them or, if one is not there, none."""
+        with self._change() as run:
+            for slide in slides:
+                if not _forget(run, slide):
+                    raise DatabaseError(f"{self.folder}: no slide {slide!r} to remove.")
+
+    def relabel(self, records: Iterable[SlideRecord]) -> None:
+        """Change what is known of slides, but not their mosaics: names, labels, where they are."""
+        columns = _SLIDE.split(", ")[1:]
+        with self._change() as run:
+            for record in records:
+                values = [getattr(record, name) for name in columns]
+                run(
+                    f"UPDATE slides SET {', '.join(f'{name} = ?' for name in columns)} WHERE slide = ?",
+                    (*values, record.slide),
+                )
+                found = run("SELECT number FROM slides WHERE slide = ?", (record.slide,)).fetchone()
+                if found is None:
+                    raise DatabaseError(f"{self.folder}: no slide {record.slide!r}.")
+                run("DELETE FROM labels WHERE slide = ?", found)
+                for name, value in record.labels.items():
+                    run("INSERT INTO labels VALUES (?, ?, ?)", (name, found[0], value))
+
+    def quarantine(self, bad: Quarantined) -> None:
+        """Note a slide that could not be encoded, and forget what was known of it before."""
+        with self._change() as run:
+            _forget(run, bad.slide)
+            run("INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?)", (bad.slide, bad.path, bad.reason))
+
+    def release(self, slides: Iterable[str]) -> None:
+        """Take slides out of quarantine: they are gone, or will be tried again."""
+        with self.transaction() as run:
+            for slide in slides:
+                run("DELETE FROM quarantine WHERE slide = ?", (slide,))
+
+    @property
+    def quarantined(self) -> list[Quarantined]:
+        """Slides that could not be encoded, and why."""
+        return [
+            Quarantined(*row)
+            for row in self.rows("SELECT slide, path, reason FROM quarantine ORDER BY slide")
+        ]
+
+    def numbers(self, after: int = -1) -> dict[int, int]:
+        """Return the mosaics of each slide that came after a generation, by number, in the order of numbers."""
+        rows = self.rows("SELECT number, mosaics FROM slides WHERE generation > ? ORDER BY number", (after,))
+        return {int(number): int(n) for number, n in rows}
+
+    def removed(self, after: int) -> list[int]:
+        """Return the numbers of slides removed after a generation."""
+        return [int(n) for (n,) in self.rows("SELECT number FROM removed WHERE generation > ?", (after,))]
+
+    def number(self, slide: str) -> int | None:
+        """Return the number of a slide, given by its id."""
+        found = self.rows("SELECT number FROM slides WHERE slide = ?", (slide,))
+        return int(found[0][0]) if found else None
+
+    def record(self, number: int) -> SlideRecord:
+        """Return what is known of a slide, given by number."""
+        found = self._records("WHERE number = ?", (number,))
+        if not found:
+            raise DatabaseError(f"{self.folder}: slide number {number} is not there any more.")
+        return found[0][1]
 
     def slides(self) -> list[tuple[int, SlideRecord]]:
         """Return all slides with their numbers, in the order of these."""
-        with self._clear_errors():
-            rows = self._connection.execute(
-                "SELECT number, slide, name, patient, site, diagnosis, labels, path FROM slides ORDER BY number"
-            ).fetchall()
+        return self._records("", ())
+
+    def _records(self, where: str, values: Sequence[Any]) -> list[tuple[int, SlideRecord]]:
+        labels: dict[int, dict[str, str]] = {}
+        numbers = f"SELECT number FROM slides {where}"
+        for number, name, value in self.rows(
+            f"SELECT slide, name, value FROM labels WHERE slide IN ({numbers}) ORDER BY slide, name", values
+        ):
+            labels.setdefault(number, {})[name] = value
+        rows = self.rows(f"SELECT number, {_SLIDE} FROM slides {where} ORDER BY number", values)
+        names = _SLIDE.split(", ")
         return [
-            (number, SlideRecord(slide, name, patient, site, diagnosis, json.loads(labels), path))
-            for number, slide, name, patient, site, diagnosis, labels, path in rows
+            (row[0], SlideRecord(**dict(zip(names, row[1:], strict=True)), labels=labels.get(row[0], {})))
+            for row in rows
         ]
 
+    def label_columns(self) -> list[str]:
+        """Return the names of further columns."""
+        return [str(name) for (name,) in self.rows("SELECT DISTINCT name FROM labels ORDER BY name")]
+
+    def column(self, name: str) -> list[tuple[int, str]]:
+        """Return the values of a column, in any case, with the numbers of the slides that have one."""
+        low = name.lower()
+        if low in ("slide", "name", "patient", "site", "diagnosis"):
+            return self.rows(f"SELECT number, {low} FROM slides ORDER BY number")
+        names = [other for other in self.label_columns() if other.lower() == low]
+        return self.rows(
+            f"SELECT slide, value FROM labels WHERE name IN ({', '.join('?' * len(names))}) ORDER BY slide",
+            names,
+        )
+
     def mosaics(self, after: int = -1) -> Mosaics:
-        """Return the mosaics of slides that came after a generation, all by default."""
-        with self._clear_errors():
-            rows = self._connection.execute(
-                "SELECT m.key, m.slide, m.x, m.y, m.width, m.height, m.barcode FROM slides s "
-                "JOIN mosaics m ON m.slide = s.number WHERE s.generation > ? ORDER BY m.id",
-                (after,),
-            ).fetchall()
+        """Return the mosaics of slides that came after a generation, by slide and then as they came."""
+        rows = self.rows(
+            "SELECT m.key, m.slide, m.x, m.y, m.width, m.height, m.barcode FROM slides s "
+            "JOIN mosaics m ON m.slide = s.number WHERE s.generation > ? ORDER BY m.id",
+            (after,),
+        )
+        return self._mosaics(rows)
+
+    def mosaics_by_key(self) -> Iterator[Mosaics]:
+        """Give all mosaics in the order of keys, some at a time."""
+        with self.clear_errors():
+            found = self._connection.execute(
+                "SELECT key, slide, x, y, width, height, barcode FROM mosaics ORDER BY key, id"
+            )
+            while rows := found.fetchmany(_CHUNK):
+                yield self._mosaics(rows)
+
+    def _mosaics(self, rows: list[Any]) -> Mosaics:
         table = np.array([row[:6] for row in rows], np.int64).reshape(len(rows), 6)
-        codes = np.frombuffer(b"".join(row[6] for row in rows), np.uint64).reshape(len(rows), self.words)
-        return Mosaics(table[:, 0].copy(), codes, table[:, 1].copy(), table[:, 2:].astype(np.int32))
+        codes = b"".join(row[6] for row in rows)
+        if len(codes) != 8 * self.words * len(rows):
+            raise DatabaseError(f"{self.folder}: {FILE} is damaged (barcodes of the wrong length).")
+        return Mosaics(
+            table[:, 0].copy(),
+            np.frombuffer(codes, np.uint64).reshape(len(rows), self.words),
+            table[:, 1].copy(),
+            table[:, 2:].astype(np.int32),
+        )
 
     @property
     def calibration(self) -> Calibration | None:
         """The distances of random pairs, where they were measured."""
-        with self._clear_errors():
-            threshold, histogram, note = self._connection.execute(
-                "SELECT threshold, histogram, note FROM state"
-            ).fetchone()
+        threshold, histogram, note = self.rows("SELECT threshold, histogram, note FROM state")[0]
         return None if threshold is None else Calibration(np.frombuffer(histogram, np.int64), threshold, note)
 
     @calibration.setter
     def calibration(self, made: Calibration) -> None:
-        with self._transaction(changes=False) as run:
+        with self.transaction() as run:
             histogram = made.histogram.astype(np.int64).tobytes()
             run(
                 "UPDATE state SET threshold = ?, histogram = ?, note = ?",
@@ -231,69 +315,18 @@ class Truth:
             for mine in [slice(*np.searchsorted(found.numbers, [number, number + 1]))]
         )
 
-    def verify(self) -> list[str]:
-        """Read everything and return what is wrong, in words."""
-        with self._clear_errors():
-            said = [str(row[0]) for row in self._connection.execute("PRAGMA integrity_check")]
-            said += [f"mosaics of a slide that is not there: {r}" for r in self._connection.execute("PRAGMA foreign_key_check")]  # fmt: skip
-        return [text for text in said if text != "ok"]
-
     @contextmanager
-    def _transaction(self, changes: bool = True) -> Iterator[Any]:
-        with self._clear_errors():
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                if changes:
-                    self._connection.execute("UPDATE state SET generation = generation + 1")
-                yield self._connection.execute
-                self._connection.execute("COMMIT")
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
-
-    @contextmanager
-    def _clear_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise _in_words(error, self.folder) from error
+    def _change(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
+        with self.transaction() as run:
+            run("UPDATE state SET generation = generation + 1")
+            yield run
 
 
-def _check(connection: sqlite3.Connection, folder: Path) -> None:
-    """Refuse files that are not ours, are newer, or have tables we did not make."""
-    try:
-        for pragma in (
-            "trusted_schema = OFF",
-            "cell_size_check = ON",
-            "foreign_keys = ON",
-            "synchronous = FULL",
-        ):
-            connection.execute(f"PRAGMA {pragma}")
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        found = {row[0] for row in connection.execute("SELECT sql FROM sqlite_master WHERE sql NOTNULL")}
-    except sqlite3.Error as error:
-        raise _in_words(error, folder) from error
-    if application != APPLICATION:
-        raise DatabaseError(f"{folder}: {FILE} is not a database of napari-fish.")
-    if version > VERSION:
-        raise DatabaseError(f"{folder}: made by a newer napari-fish (format {version}); update to open it.")
-    if found - {"CREATE TABLE sqlite_sequence(name,seq)"} != set(_SCHEMA):
-        raise DatabaseError(
-            f"{folder}: the tables in {FILE} are not those napari-fish makes; it is not opened."
-        )
-
-
-def _in_words(error: sqlite3.Error, folder: Path) -> DatabaseError:
-    text = str(error)
-    if "locked" in text or "busy" in text:
-        return DatabaseError(
-            f"{folder}: another program is writing to this database; wait for it or stop it."
-        )
-    if "readonly" in text or "read-only" in text:
-        return DatabaseError(f"{folder}: cannot be written to; copy the database to a folder of your own.")
-    if "full" in text:
-        return DatabaseError(
-            f"{folder}: the disk is full; make room and run again, finished slides are kept."
-        )
-    return DatabaseError(f"{folder}: {FILE} is damaged or not a database ({text}); restore it from a copy.")
+def _forget(run: Callable[..., sqlite3.Cursor], slide: str) -> bool:
+    """Delete a slide and note its number; return whether it was there."""
+    found = run("SELECT number FROM slides WHERE slide = ?", (slide,)).fetchone()
+    if found is None:
+        return False
+    run("INSERT INTO removed SELECT ?, generation FROM state", found)
+    run("DELETE FROM slides WHERE number = ?", found)
+    return True

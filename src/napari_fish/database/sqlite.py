@@ -1,0 +1,189 @@
+"""Our SQLite files: how they are made, recognised and opened, and what their errors mean in words."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from napari_fish.errors import DatabaseError
+
+APPLICATION = 0x46495348
+# What SQLite adds by itself.
+_OWN = {"CREATE TABLE sqlite_sequence(name,seq)"}
+
+
+class SqlFile:
+    """One open SQLite file of ours.
+
+    Parameters
+    ----------
+    path
+        The file.
+    connection
+        An open connection to it.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._turn = threading.RLock()
+
+    @staticmethod
+    def create_file(path: Path, schema: Sequence[str], version: int, fill: Callable[[Any], None]) -> None:
+        """Make a file; one that is there is whole, even after a crash in here.
+
+        Parameters
+        ----------
+        path
+            The file to make.
+        schema, version
+            Its tables, and the number of their format.
+        fill
+            Called with a function that runs SQL, to write the first rows.
+        """
+        new = path.with_name(path.name + ".new")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            new.unlink(missing_ok=True)
+        except OSError as error:
+            raise DatabaseError(f"{path.parent}: cannot be written to ({error.strerror}).") from error
+        connection = sqlite3.connect(new, isolation_level=None)
+        try:
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {version}")
+            connection.execute("BEGIN")
+            for statement in schema:
+                connection.execute(statement)
+            fill(connection.execute)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise in_words(error, path) from error
+        finally:
+            connection.close()
+        new.rename(path)
+
+    @staticmethod
+    def connect(
+        path: Path, schema: Sequence[str], version: int, *, read_only: bool = False, durable: bool = True
+    ) -> sqlite3.Connection:
+        """Open a file, refusing what is not exactly one of ours."""
+        uri = path.resolve().as_uri()
+        if read_only:
+            uri += "?mode=ro"
+            # A folder we cannot write to changes under nobody, and SQLite could not lock a file in it.
+            if not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists():
+                uri += "&immutable=1"
+        try:
+            connection = sqlite3.connect(
+                uri, uri=True, isolation_level=None, timeout=5.0, check_same_thread=False
+            )
+        except sqlite3.Error as error:
+            raise in_words(error, path) from error
+        try:
+            _check(connection, path, schema, version)
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def integrity(self) -> list[str]:
+        """Read the whole file and return what is wrong, in words."""
+        try:
+            said = [str(row[0]) for row in self._connection.execute("PRAGMA integrity_check")]
+            said += [
+                f"a line of table {row[0]} refers to a slide that is not there"
+                for row in self._connection.execute("PRAGMA foreign_key_check")
+            ]
+        except sqlite3.Error as error:
+            said = [str(error)]
+        return [f"{self.path}: {text}" for text in said if text != "ok"]
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Run a question and return all lines of the answer."""
+        with self.clear_errors():
+            return self._connection.execute(sql, values).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
+        """Do several changes wholly or not at all."""
+        with self._in_one("BEGIN IMMEDIATE"):
+            yield self._connection.execute
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Ask several questions about one and the same state, whatever others write meanwhile."""
+        return self._in_one("BEGIN")
+
+    @contextmanager
+    def _in_one(self, begin: str) -> Iterator[None]:
+        with self._turn, self.clear_errors():
+            self._connection.execute(begin)
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # A full disk or a damaged file has ended the transaction already.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def clear_errors(self) -> Iterator[None]:
+        """Turn SQLite's errors into ours."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise in_words(error, self.path) from error
+
+
+def _check(connection: sqlite3.Connection, path: Path, schema: Sequence[str], version: int) -> None:
+    """Refuse files that are not ours, are newer, or have tables we did not make."""
+    try:
+        for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        found_version = connection.execute("PRAGMA user_version").fetchone()[0]
+        found = {row[0] for row in connection.execute("SELECT sql FROM sqlite_master WHERE sql NOTNULL")}
+    except sqlite3.Error as error:
+        raise in_words(error, path) from error
+    if application != APPLICATION:
+        raise DatabaseError(f"{path}: not a database of napari-fish.")
+    if found_version > version:
+        raise DatabaseError(
+            f"{path.parent}: made by a newer napari-fish (format {found_version}); update to open it."
+        )
+    if found - _OWN != set(schema):
+        raise DatabaseError(
+            f"{path}: its tables are not those napari-fish makes, so it is not opened; restore it from a copy."
+        )
+
+
+def in_words(error: sqlite3.Error, path: Path) -> DatabaseError:
+    """Say what an error of SQLite means for the user."""
+    text, folder = str(error), path.parent
+    if "locked" in text or "busy" in text:
+        return DatabaseError(
+            f"{folder}: another program is writing to this database; wait for it or stop it."
+        )
+    if "unable to open" in text:
+        return DatabaseError(
+            f"{folder}: {path.name} cannot be opened; check the permissions of file and folder."
+        )
+    if "readonly" in text or "read-only" in text:
+        return DatabaseError(f"{folder}: cannot be written to; copy the database to a folder of your own.")
+    if "full" in text:
+        return DatabaseError(
+            f"{folder}: the disk is full; make room and run again, finished slides are kept."
+        )
+    return DatabaseError(
+        f"{folder}: {path.name} is damaged or not a database ({text}); restore it from a copy, or build it again."
+    )

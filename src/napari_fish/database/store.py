@@ -1,0 +1,268 @@
+"""A database in a folder: the truth in SQLite, and a disposable snapshot for speed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from filelock import BaseFileLock
+from numpy.typing import ArrayLike, NDArray
+
+from napari_fish.database.lock import write_lock
+from napari_fish.database.parts import Delta, MainPart, delete_others, open_deltas
+from napari_fish.database.records import Calibration, EncodedSlide, MosaicRecord
+from napari_fish.database.snapshot import SnapshotError, verify_part
+from napari_fish.database.truth import Truth
+from napari_fish.database.truthslides import TruthSlides
+from napari_fish.database.view import View
+from napari_fish.errors import DatabaseError
+from napari_fish.index.arrays import Barcodes, Keys, Mask, NeighbourLists, Rows
+from napari_fish.index.clustered import ClusterParams
+from napari_fish.index.guided import GuidedParams
+
+log = logging.getLogger(__name__)
+
+SNAPSHOT = "snapshot"
+#: With more mosaics than this outside the main part, the main part is written anew.
+COMPACT_AT = 100_000
+
+
+class DiskStore:
+    """Slides and mosaics in a folder; see :class:`~napari_fish.database.protocol.Store`.
+
+    Parameters
+    ----------
+    folder
+        ``NAME.fish``.
+    writer
+        Whether to change it; there can be one writer at a time. A reader writes nothing but a snapshot that is
+        missing, stale or damaged, and only where nobody else is writing.
+    """
+
+    def __init__(self, folder: Path, *, writer: bool = False) -> None:
+        self.folder = folder
+        self.truth = Truth.open(folder, read_only=not writer)
+        self._snapshot = folder / SNAPSHOT
+        self._deltas: list[Delta] = []
+        self._lock: BaseFileLock | None = None
+        try:
+            self._lock = write_lock(folder) if writer else None
+            self._view = self._load()
+        except BaseException:
+            self.close()
+            raise
+        self._describe()
+
+    def _load(self) -> View:
+        """Open the snapshot, making what is missing, stale or damaged."""
+        with self.truth.reading():
+            generation = self.truth.generation
+            try:
+                main = MainPart.open(self._snapshot)
+                if main.generation > generation:
+                    raise SnapshotError(f"{self._snapshot}: of a later state than {self.truth.path}.")
+            except SnapshotError as error:
+                log.info("%s The snapshot is made again.", error)
+                main = None
+        if main is None:
+            main = self._make_main()
+        with self.truth.reading():
+            self._deltas = open_deltas(self._snapshot, main.generation, self.truth.generation)
+            return self._joined(main)
+
+    def _joined(self, main: MainPart) -> View:
+        """Add what the truth has beyond the parts of the snapshot."""
+        covered = self._deltas[-1].generation if self._deltas else main.generation
+        rest = Delta.from_truth(self.truth, covered)
+        removed = self.truth.removed(main.generation)
+        return View(main, Delta.joined([*self._deltas, rest]).without(removed), removed)
+
+    def _make_main(self) -> MainPart:
+        threads = os.cpu_count() or 1
+        try:
+            lock = None if self._lock else write_lock(self.folder)
+            try:
+                return MainPart.make(self.truth, self._snapshot, threads)
+            finally:
+                if lock is not None:
+                    lock.release()
+        except (OSError, DatabaseError) as error:
+            log.info("%s: the snapshot is kept in memory (%s)", self._snapshot, error)
+        return MainPart.make(self.truth, None, threads)
+
+    def _describe(self) -> None:
+        self.slides = TruthSlides(self.truth, self._view.numbers, self._view.alive)
+        self._calibration = self.truth.calibration
+
+    @property
+    def words(self) -> int:
+        """64-bit words a barcode."""
+        return self.truth.words
+
+    @property
+    def mosaics_per_slide(self) -> NDArray[np.int64]:
+        """Mosaics of each slide, 0 for removed ones."""
+        return self._view.counts
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The distances of random pairs, where they were measured."""
+        return self._calibration
+
+    @calibration.setter
+    def calibration(self, made: Calibration) -> None:
+        self.truth.calibration = made
+        self._calibration = made
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether clustered search is possible now."""
+        return True
+
+    def __len__(self) -> int:
+        return len(self._view)
+
+    def commit(self, slide: EncodedSlide) -> None:
+        """Add a slide, or replace it, wholly or not at all."""
+        self.truth.commit(slide)
+        self.refresh()
+        self.save_delta()
+
+    def remove(self, slide: str) -> None:
+        """Forget a slide."""
+        self.truth.remove([slide])
+        self.refresh()
+
+    def refresh(self) -> bool:
+        """Show what was written since, by this or another program; return whether there was anything."""
+        if self.truth.generation == self._view.generation:
+            return False
+        with self.truth.reading():
+            self._view = self._joined(self._view.main)
+        self._describe()
+        return True
+
+    def save_delta(self) -> None:
+        """Write what the parts of the snapshot lack as a delta, joined with smaller ones before it."""
+        covered = self._deltas[-1].generation if self._deltas else self._view.main.generation
+        if self._lock is None or covered == self._view.generation:
+            return
+        new = Delta.from_truth(self.truth, covered)
+        kept = list(self._deltas)
+        while kept and len(kept[-1]) <= 2 * len(new):
+            new = Delta.joined([kept.pop(), new])
+        try:
+            new.write(self._snapshot)
+        except OSError as error:
+            log.warning("%s: no delta could be written (%s).", self._snapshot, error)
+            return
+        for old in self._deltas[len(kept) :]:
+            old.delete(self._snapshot)
+        self._deltas = [*kept, new]
+
+    def settle(self) -> None:
+        """Bring the snapshot up to date after many commits: as a delta, or compacted where that is large."""
+        self.refresh()
+        dead = int(self._view.main.counts.sum()) - int(
+            self._view.counts[: len(self._view.main.numbers)].sum()
+        )
+        if len(self._view.delta) + dead > min(COMPACT_AT, len(self._view.main.segment)):
+            self.compact()
+        else:
+            self.save_delta()
+
+    def compact(self) -> None:
+        """Write the main part anew from the truth: no deltas, no removed slides."""
+        main = self._make_main()
+        self._deltas = []
+        with self.truth.reading():
+            self._view = self._joined(main)
+        self._describe()
+        if self._lock is not None and self._snapshot.is_dir():
+            delete_others(self._snapshot, self._deltas)
+
+    def verify(self) -> list[str]:
+        """Read everything and return what is wrong, in words; a snapshot that is wrong is thrown away."""
+        wrong = self.truth.integrity()
+        bad = []
+        for path in sorted(self._snapshot.iterdir()) if self._snapshot.is_dir() else []:
+            bad += verify_part(path)
+        if bad and not wrong and self._lock is not None:
+            shutil.rmtree(self._snapshot, ignore_errors=True)
+            self.compact()
+            bad = [f"{text} It was made again from {self.truth.path.name}." for text in bad]
+        return wrong + bad
+
+    def digest(self) -> str:
+        """Return a digest of the content, the same whatever the order in which slides came."""
+        return self.truth.digest()
+
+    def records(self, rows: ArrayLike) -> list[MosaicRecord]:
+        """Say where mosaics lie."""
+        return self._view.records(rows)
+
+    def rows_of(self, slides: ArrayLike) -> Rows:
+        """Return the rows of slides, given by number, in ascending order."""
+        return self._view.rows_of(slides)
+
+    def slides_of(self, rows: ArrayLike) -> NDArray[np.int32]:
+        """Return the number of the slide of each row."""
+        return self._view.slides_of(rows)
+
+    def encoded(self, rows: ArrayLike) -> tuple[Keys, Barcodes]:
+        """Return keys and barcodes of rows."""
+        return self._view.encoded(rows)
+
+    def scan(
+        self,
+        keys: Keys,
+        barcodes: Barcodes,
+        params: GuidedParams,
+        mask: Mask | None,
+        which: ArrayLike | None = None,
+        threads: int = 1,
+    ) -> NeighbourLists:
+        """Walk from the seeds of each query mosaic."""
+        mask = self._view.allowed(mask)
+        return self._view.guided.search(keys, barcodes, params, mask=mask, which=which, threads=threads)
+
+    def blocks(self, mask: Mask | None) -> Iterable[tuple[Barcodes, NDArray[np.int32]]]:
+        """Give all barcodes with their slides, in row order."""
+        return self._view.blocks()
+
+    def cells(
+        self,
+        barcodes: Barcodes,
+        params: ClusterParams,
+        mask: Mask | None,
+        *,
+        k: int,
+        radius: int | None,
+        which: ArrayLike | None = None,
+        threads: int = 1,
+    ) -> NeighbourLists:
+        """Look into the cells nearest to each barcode."""
+        return self._view.clustered.search(
+            barcodes, k=k, radius=radius, probes=params.probes, rerank=params.rerank,
+            mask=self._view.allowed(mask), which=which, threads=threads,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.truth.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

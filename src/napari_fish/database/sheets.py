@@ -1,0 +1,292 @@
+"""A table from a CSV, TSV or Excel file as cells of text, whatever program wrote it."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from napari_fish.errors import DatabaseError
+
+Row = tuple[int, Sequence[str]]
+"""Line of the file, or row of the Excel sheet, counted from 1; its cells."""
+
+DELIMITERS = "\t;,|"
+LARGEST_FILE = 256 * 2**20
+"""Bytes; whatever is larger was named by mistake, a slide for instance."""
+NAMED_AT_MOST = 10
+"""Things named in a note before it says how many more there are."""
+ZIP_MAGIC = b"PK\x03\x04"
+OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+# UTF-32 first: the mark of UTF-16 is the beginning of its own.
+MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+ENCODING_NAMES = {
+    "utf-32": "UTF-32",
+    "utf-16": "UTF-16",
+    "utf-16-le": "UTF-16",
+    "utf-16-be": "UTF-16",
+    "cp1252": "Windows-1252",
+}
+REMEDY = "Save the table as CSV (UTF-8) or as .xlsx."
+_CONTROL = re.compile(r"[\x01-\x08\x0e-\x1f\x7f]")
+_SEPARATOR_LINE = re.compile(r'\s*"?sep=([\t;,|])"?[ \t]*(?:\r\n|\r|\n)', re.IGNORECASE)
+_END = "\0"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of text.
+
+    Attributes
+    ----------
+    header
+        Names of the columns, stripped, as they are in the file.
+    rows
+        Line and cells of each row that is not empty, stripped, as many as the header has.
+    notes
+        What had to be guessed or was left out.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[int, tuple[str, ...]], ...]
+    notes: tuple[str, ...]
+
+
+def read_sheet(path: Path) -> Sheet:
+    """Read a table; its content decides what it is, not the ending of its name.
+
+    Raises
+    ------
+    DatabaseError
+        When the file is missing, empty or no table; the message says what to do.
+    """
+    data = _content(path)
+    notes: list[str] = []
+    if data.startswith(OLE_MAGIC):
+        raise DatabaseError(
+            f"{path}: this is an old Excel file (.xls), or one with a password. "
+            "Save it as .xlsx without a password, or as CSV (UTF-8)."
+        )
+    if data.startswith(ZIP_MAGIC):
+        rows: Iterable[Row] = _excel_rows(path, data, notes)
+    else:
+        rows = _text_rows(path, _decoded(path, data, notes))
+    return _sheet(path, rows, notes)
+
+
+def enumerated(things: Sequence[str]) -> str:
+    """Join things for a note, the first few by name."""
+    more = len(things) - NAMED_AT_MOST
+    return ", ".join(things[:NAMED_AT_MOST]) + (f" and {more} more" if more > 0 else "")
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            raise DatabaseError(f"{path}: this is a folder. Name the labels file itself.")
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except FileNotFoundError as error:
+        raise DatabaseError(f"{path}: there is no such file. Check its name.") from error
+    except OSError as error:
+        raise DatabaseError(
+            f"{path}: cannot be read ({error.strerror or error}). Check its permissions and its disk; "
+            "if it is open in another program, close it there."
+        ) from error
+    if len(data) > LARGEST_FILE:
+        raise DatabaseError(f"{path}: too large for a table of labels. Check that it is the file you meant.")
+    return data
+
+
+def _decoded(path: Path, data: bytes, notes: list[str]) -> str:
+    """Return the text of a file in the encoding that fits it."""
+    encoding = _encoding(data)
+    try:
+        text = data.decode(encoding).rstrip("\x1a")  # the end of a file, to DOS
+    except UnicodeDecodeError as error:
+        raise _no_text(path) from error
+    controls = len(_CONTROL.findall(text))
+    # A stray one happens in clinical text; where the encoding is a guess, one is enough to doubt it.
+    surely_text = encoding in ("utf-8", "utf-8-sig") and controls * 20 <= len(text)
+    if "\0" in text or (controls and not surely_text):
+        raise _no_text(path)
+    if encoding in ENCODING_NAMES:
+        notes.append(f"The file is not UTF-8; it was read as {ENCODING_NAMES[encoding]}.")
+    return text
+
+
+def _encoding(data: bytes) -> str:
+    for mark, encoding in MARKS:
+        if data.startswith(mark):
+            return encoding
+    sample = data[: 2**16]
+    even, odd, half = sample[::2].count(0), sample[1::2].count(0), len(sample) / 2
+    # Latin letters have a zero byte each in UTF-16, on one side only.
+    if odd > 0.3 * half and even < 0.1 * odd:
+        return "utf-16-le"
+    if even > 0.3 * half and odd < 0.1 * even:
+        return "utf-16-be"
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def _no_text(path: Path) -> DatabaseError:
+    if path.suffix.lower() == ".xls":
+        return DatabaseError(
+            f"{path}: old Excel files (.xls) are not read. Save it as .xlsx, or as CSV (UTF-8)."
+        )
+    return DatabaseError(
+        f"{path}: this is no table but binary data, or text in an unknown encoding. {REMEDY}"
+    )
+
+
+def _text_rows(path: Path, text: str) -> Iterator[Row]:
+    declared = _SEPARATOR_LINE.match(text)
+    if declared is not None:
+        delimiter, before = declared[1], len(re.findall(r"\r\n|\r|\n", declared[0]))
+        text = text[declared.end() :]
+    else:
+        delimiter, before = _delimiter(text), 0
+    # The line at the end comes back as a row of its own, unless a quotation mark was never closed.
+    lines = io.StringIO(f"{text}\n{_END}", newline="")
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    line, cells = before + 1, [""]
+    try:
+        for cells in reader:
+            if cells == [_END]:
+                return
+            if cells and cells[-1].endswith(_END):
+                break
+            yield line, cells
+            line = before + reader.line_num + 1
+    except csv.Error as error:
+        raise DatabaseError(
+            f"{path}: the row at line {line} cannot be read ({error}). Correct its quotation marks."
+        ) from error
+    raise DatabaseError(
+        f'{path}: the row at line {line} opens a quotation mark (") that is never closed. Close it or remove it.'
+    )
+
+
+def _delimiter(text: str) -> str:
+    """Return the delimiter by which most rows have as many cells as the header, and the header most."""
+    best, best_score = ",", (0.0, 1)
+    for delimiter in DELIMITERS:
+        lines = io.StringIO(text[:100_000], newline="")
+        reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+        widths = [len(cells) for cells in islice((row for row in reader if any(row)), 100)]
+        if not widths or widths[0] < 2:
+            continue
+        alike = sum(width == widths[0] for width in widths) / len(widths)
+        if (alike, widths[0]) > best_score:
+            best, best_score = delimiter, (alike, widths[0])
+    return best
+
+
+def _excel_rows(path: Path, data: bytes, notes: list[str]) -> list[Row]:
+    """Return the rows of the first sheet that is visible and not empty."""
+    try:
+        import openpyxl
+    except ImportError as error:
+        raise DatabaseError(
+            f"{path}: Excel files need openpyxl. Install it (pip install openpyxl), or save the table as CSV."
+        ) from error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of styles and extensions, which say nothing about the cells
+            book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+            sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
+            for sheet in sheets:
+                sheet.reset_dimensions()  # they are what the file claims, often a million of empty rows
+                errors: list[str] = []
+                rows: list[Row] = [
+                    (number, [_cell_text(cell, errors) for cell in cells])
+                    for number, cells in enumerate(sheet.iter_rows(), 1)
+                ]
+                rows = [(number, cells) for number, cells in rows if any(cells)]
+                if rows:
+                    break
+            else:
+                return []
+    except Exception as error:  # openpyxl lets through whatever its parsers meet: zip, XML, key, type errors
+        raise DatabaseError(
+            f"{path}: this is no Excel workbook that can be read ({type(error).__name__}: {error}). {REMEDY}"
+        ) from error
+    if len(sheets) > 1:
+        notes.append(f"Of {len(sheets)} sheets only “{sheet.title}” was read.")
+    if errors:
+        notes.append(f"Cells with an Excel error are empty: {enumerated(errors)}.")
+    return rows
+
+
+def _cell_text(cell: Any, errors: list[str]) -> str:
+    """Return the value of an Excel cell as Excel would write it to CSV, dates as ISO."""
+    value = cell.value
+    if value is None:
+        return ""
+    if cell.data_type == "e":
+        errors.append(f"{cell.coordinate} ({value})")
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, datetime) and value.time() == time():
+        return value.date().isoformat()
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, int | float):
+        text = str(int(value)) if value == int(value) else f"{value:.15g}"
+        # Numbers of patients are often shown with leading zeros by a format such as 00000.
+        return text.zfill(len(cell.number_format)) if re.fullmatch("0+", cell.number_format) else text
+    return str(value)
+
+
+def _sheet(path: Path, rows: Iterable[Row], notes: list[str]) -> Sheet:
+    """Take the first row that is not empty as header and fit the others to it."""
+    header: list[str] = []
+    kept: list[tuple[int, tuple[str, ...]]] = []
+    beyond: list[str] = []
+    for line, raw in rows:
+        cells = [_stripped(path, line, cell) for cell in raw]
+        while cells and not cells[-1]:
+            cells.pop()
+        if not cells:
+            continue
+        if not header:
+            header = [" ".join(cell.split()) for cell in cells]
+            continue
+        if len(cells) > len(header):
+            beyond.append(str(line))
+        kept.append((line, tuple(cells[: len(header)] + [""] * (len(header) - len(cells)))))
+    if not header:
+        raise DatabaseError(
+            f"{path}: the file is empty. It needs a row with the names of columns and one row for each slide."
+        )
+    if beyond:
+        notes.append(
+            f"Cells beyond the last named column were left out, in line {enumerated(beyond)}; "
+            "a delimiter inside a cell needs quotation marks around the cell."
+        )
+    return Sheet(tuple(header), tuple(kept), tuple(notes))
+
+
+def _stripped(path: Path, line: int, cell: str) -> str:
+    if "\0" in cell:
+        raise DatabaseError(f"{path}: line {line} has a NUL character in it. {REMEDY}")
+    return _CONTROL.sub(" ", cell).strip()

@@ -17,6 +17,7 @@ SCHEMA = (
     mosaics INTEGER NOT NULL, generation INTEGER NOT NULL
 ) STRICT""",
     "CREATE INDEX slides_by_generation ON slides (generation)",
+    "CREATE INDEX slides_by_hash ON slides (content_hash)",
     """CREATE TABLE labels (
     name TEXT NOT NULL, slide INTEGER NOT NULL REFERENCES slides (number) ON DELETE CASCADE, value TEXT NOT NULL,
     PRIMARY KEY (name, slide)

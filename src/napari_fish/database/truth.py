@@ -8,6 +8,7 @@ longer show.
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,8 @@ from napari_fish.database.schema import FILE, SCHEMA, VERSION
 from napari_fish.database.sqlite import SqlFile
 from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import Barcodes, Keys
+
+log = logging.getLogger(__name__)
 
 _SLIDE = "slide, name, patient, site, diagnosis, path, content_hash, size, mtime, mpp, width, height"
 _CHUNK = 20_000
@@ -118,8 +121,12 @@ class Truth(SqlFile):
 
     def end_build(self) -> None:
         """Leave one complete file, fit for a read-only or network folder."""
-        self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
-        self.rows("PRAGMA journal_mode = DELETE")
+        try:
+            self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.rows("PRAGMA journal_mode = DELETE")
+        except DatabaseError as error:
+            # Somebody is reading; the last one to close the file leaves it complete, too.
+            log.info("%s", error)
 
     @property
     def generation(self) -> int:
@@ -130,6 +137,11 @@ class Truth(SqlFile):
     def parameters(self) -> dict[str, Any]:
         """What every slide depends on, besides the encoder."""
         return {name: json.loads(value) for name, value in self.rows("SELECT name, value FROM parameters")}
+
+    def set_parameter(self, name: str, value: Any) -> None:
+        """Remember a parameter, or change it."""
+        with self.transaction() as run:
+            run("INSERT OR REPLACE INTO parameters VALUES (?, ?)", (name, json.dumps(value, sort_keys=True)))
 
     def commit(self, slide: EncodedSlide) -> int:
         """Add a slide, or replace it, in one transaction; return its number."""
@@ -188,9 +200,8 @@ class Truth(SqlFile):
                     run("INSERT INTO labels VALUES (?, ?, ?)", (name, found[0], value))
 
     def quarantine(self, bad: Quarantined) -> None:
-        """Note a slide that could not be encoded, and forget what was known of it before."""
-        with self._change() as run:
-            _forget(run, bad.slide)
+        """Note a slide that could not be encoded; what was encoded of it before stays."""
+        with self.transaction() as run:
             run("INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?)", (bad.slide, bad.path, bad.reason))
 
     def release(self, slides: Iterable[str]) -> None:
@@ -220,6 +231,10 @@ class Truth(SqlFile):
         """Return the number of a slide, given by its id."""
         found = self.rows("SELECT number FROM slides WHERE slide = ?", (slide,))
         return int(found[0][0]) if found else None
+
+    def with_hash(self, content_hash: str) -> list[SlideRecord]:
+        """Return the slides with this content."""
+        return [record for _, record in self._records("WHERE content_hash = ?", (content_hash,))]
 
     def record(self, number: int) -> SlideRecord:
         """Return what is known of a slide, given by number."""
@@ -269,6 +284,15 @@ class Truth(SqlFile):
             (after,),
         )
         return self._mosaics(rows)
+
+    def mosaics_of(self, number: int) -> Mosaics:
+        """Return the mosaics of one slide, as they came."""
+        return self._mosaics(
+            self.rows(
+                "SELECT key, slide, x, y, width, height, barcode FROM mosaics WHERE slide = ? ORDER BY id",
+                (number,),
+            )
+        )
 
     def mosaics_by_key(self) -> Iterator[Mosaics]:
         """Give all mosaics in the order of keys, some at a time."""

@@ -19,6 +19,7 @@ from napari_fish.encode.encoder import Encoded, Encoder, load_encoder, patch_fro
 from napari_fish.encode.pipeline import (
     EncodeJob,
     EncodeOutcome,
+    ImageJob,
     PatchBox,
     encode_patches,
     encode_slides,
@@ -36,6 +37,7 @@ __all__ = [
     "EncodeOutcome",
     "Encoded",
     "Encoder",
+    "ImageJob",
     "PatchBox",
     "TextureSpec",
     "available_devices",

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.encode.encoder import Encoded, Encoder
+from napari_fish.encode.encoder import Encoded, Encoder, patch_from_image
 from napari_fish.errors import Cancelled, FishError, SlideError
 from napari_fish.slides.protocol import Slide
 
@@ -20,6 +20,8 @@ PatchBox = tuple[float, float, float]
 """Left, top and side of a square patch in level-0 px."""
 Progress = Callable[[int, int], None]
 ShouldStop = Callable[[], bool]
+LARGEST_IMAGE = 10**8
+"""Most px of an image that is taken as one patch."""
 T = TypeVar("T")
 
 
@@ -40,6 +42,25 @@ class EncodeJob(Generic[T]):
     slide: Slide
     patches: Sequence[PatchBox]
     tag: T
+
+    def read(self, box: PatchBox, size: int, mpp: float) -> RGB:
+        """Read one patch; see :func:`read_patch`."""
+        return read_patch(self.slide, box, size, mpp)
+
+
+@dataclass(frozen=True)
+class ImageJob(EncodeJob[T]):
+    """An image that is one patch, whatever its size and shape, as in the paper's patch experiment."""
+
+    def read(self, box: PatchBox, size: int, mpp: float) -> RGB:
+        """Read the whole image, resized to one patch."""
+        width, height = self.slide.dimensions
+        if width * height > LARGEST_IMAGE:
+            raise SlideError(
+                f"{self.slide.path}: {width} x {height} px are too many for one patch; is it a whole slide? "
+                "Build it without --patches."
+            )
+        return patch_from_image(self.slide.read_level(0, 0, 0, width, height), size)
 
 
 @dataclass(frozen=True)
@@ -139,7 +160,7 @@ def encode_slides(
                     if box is not None:
                         known += 1
                         card = encoder.card
-                        read = pool.submit(read_patch, pending.job.slide, box, card.size, card.mpp)
+                        read = pool.submit(pending.job.read, box, card.size, card.mpp)
                         reading.append((pending, read))
                 while open_jobs and open_jobs[0].missing == 0:
                     yield _outcome(open_jobs.popleft(), encoder)

@@ -47,3 +47,23 @@ def _hash_file(path: Path) -> bytes:
             file.seek(start)
             pieces.append(file.read(count))
     return digest(*pieces)
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """Return the bytes of all files of a slide and the time of their last change in ns, without reading them.
+
+    A folder counts with everything in it, and so does the folder that belongs to a Mirax file.
+    """
+    files = [path]
+    if path.suffix.lower() == ".mrxs" and path.with_suffix("").is_dir():
+        files.append(path.with_suffix(""))
+    size = mtime = 0
+    while files:
+        file = files.pop()
+        status = file.stat()
+        mtime = max(mtime, status.st_mtime_ns)
+        if file.is_dir():
+            files += file.iterdir()
+        else:
+            size += status.st_size
+    return size, mtime

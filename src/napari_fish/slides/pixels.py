@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -72,3 +73,12 @@ def why_not_rgb(samples: int, dtype: np.dtype[Any]) -> str | None:
     if samples not in (1, 3, 4):
         return f"it has {samples} channels, so it is no brightfield (RGB) image"
     return None
+
+
+def to_jpeg(pixels: RGB, quality: int = 85) -> bytes:
+    """Return pixels, uint8 (rows, columns, 3), as a JPEG file without any metadata."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "JPEG", quality=quality)
+    return buffer.getvalue()

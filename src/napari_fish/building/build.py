@@ -1,0 +1,282 @@
+"""Build a database, resume one, extend one: the same call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from napari_fish.building.known import KnownSlides
+from napari_fish.building.params import BuildParams
+from napari_fish.building.prepare import Known, Prepared, Refused, prepare
+from napari_fish.building.settings import open_for_build
+from napari_fish.building.summary import Fate, SlideDone, Summary, Under, Watch
+from napari_fish.building.survey import Candidate, candidates
+from napari_fish.database import DiskStore, EncodedSlide, Quarantined, SlideRecord
+from napari_fish.database.codes import save_codes
+from napari_fish.database.labels import LabelTable, Matched, SlideLabels, label_slides, read_labels
+from napari_fish.database.places import place_of, recorded_path
+from napari_fish.database.sheets import enumerated
+from napari_fish.database.thumbnails import Thumbnails
+from napari_fish.encode import Encoded, EncodeJob, Encoder, encode_slides
+from napari_fish.errors import Cancelled, DatabaseError
+from napari_fish.mosaic import MosaicParams
+from napari_fish.mosaic.reading import overlapped
+from napari_fish.search import calibrate
+from napari_fish.slides.opening import expanded
+from napari_fish.slides.pixels import to_jpeg
+
+Progress = Callable[[int, int], None]
+ShouldStop = Callable[[], bool]
+
+
+def build(
+    slides: str | Path,
+    database: str | Path,
+    labels: str | Path | None = None,
+    params: BuildParams | None = None,
+    *,
+    progress: Progress | None = None,
+    should_stop: ShouldStop | None = None,
+    watch: Watch | None = None,
+    encoder: Encoder | None = None,
+) -> Summary:
+    """Encode the slides of a folder into a database; run again, it goes on where it was.
+
+    Parameters
+    ----------
+    slides
+        A folder, searched with its subfolders, or one slide.
+    database
+        ``NAME.fish``; made where missing, else extended. A changed slide is encoded again, an unchanged one skipped.
+    labels
+        CSV, TSV or Excel file with what is known of the slides.
+    params
+        How to build.
+    progress
+        Called with slides done and all slides.
+    should_stop
+        Asked often; a yes ends the build with :class:`~napari_fish.errors.Cancelled`, finished slides kept.
+    watch
+        More to call while it runs.
+    encoder
+        One that is loaded already.
+
+    Returns
+    -------
+    Summary
+        What was done, and which slides could not be.
+    """
+    start = time.perf_counter()
+    params, watch = params or BuildParams(), watch or Watch()
+    source, folder = expanded(slides), expanded(database)
+    found = candidates(source)
+    table = read_labels(expanded(labels)) if labels is not None else None
+    matched = label_slides([one.slide for one in found], table, params.patient)
+    store, encoder, settings = open_for_build(folder, params, encoder)
+    with store:
+        run = _Run(store, encoder, settings.mosaic, params, matched.labels, watch, should_stop)
+        store.truth.begin_build()
+        try:
+            if table is not None or params.patient is not None:
+                run.relabel()
+            run.all(found, progress or (lambda done, total: None))
+        finally:
+            run.pictures.close()
+            store.truth.end_build()
+        store.settle()
+        notes = [*_label_notes(table, matched), *_calibrated(store, run.done)]
+        quarantined = tuple(store.truth.quarantined)
+        counts = int(store.slides.alive.sum()), int(store.mosaics_per_slide.sum())
+    seconds = time.perf_counter() - start
+    return Summary(folder, tuple(run.done), quarantined, *counts, seconds, tuple(notes))
+
+
+class _Run:
+    """One walk over all slides of a folder."""
+
+    def __init__(
+        self,
+        store: DiskStore,
+        encoder: Encoder,
+        mosaic: MosaicParams | None,
+        params: BuildParams,
+        labels: Mapping[str, SlideLabels],
+        watch: Watch,
+        should_stop: ShouldStop | None,
+    ) -> None:
+        self.truth, self.folder, self.encoder, self.mosaic = store.truth, store.folder, encoder, mosaic
+        self.params, self.labels, self.watch, self.should_stop = params, labels, watch, should_stop
+        self.known = KnownSlides(self.truth, params.mpp)
+        self.pictures = Thumbnails.open_to_write(self.folder)
+        self.done: list[SlideDone] = []
+        self._report: Callable[[], None] = lambda: None
+
+    def relabel(self) -> None:
+        """Give slides that are there already what the labels say now."""
+        changed = [
+            new
+            for slide, record in self.known.records.items()
+            if (said := self.labels.get(slide)) is not None and (new := with_labels(record, said)) != record
+        ]
+        if changed:
+            self.truth.relabel(changed)
+            self.known.update(changed)
+
+    def all(self, found: Sequence[Candidate], progress: Progress) -> None:
+        """Encode what is new or changed."""
+        self._report = lambda: progress(len(self.done), len(found))
+        to_do = []
+        for one in found:
+            if self.known.is_unchanged(one):
+                self._finish(SlideDone(one.slide, one.path, "unchanged"))
+            else:
+                to_do.append(one)
+        outcomes = encode_slides(
+            self._jobs(to_do),
+            self.encoder,
+            keep_codes=self.params.store_codes,
+            thumbnail_px=self.params.thumbnail_px,
+            progress=self.watch.patches,
+            should_stop=self.should_stop,
+        )
+        for outcome in outcomes:
+            prepared = outcome.job.tag
+            try:
+                if outcome.encoded is None:
+                    self._quarantine(prepared.source, str(outcome.error))
+                else:
+                    self._keep(prepared, outcome.encoded)
+            finally:
+                prepared.slide.close()
+        gone = [bad.slide for bad in self.truth.quarantined if _is_gone(bad, self.folder)]
+        if gone:
+            self.truth.release(gone)
+
+    def _jobs(self, to_do: Sequence[Candidate]) -> Iterator[EncodeJob[Prepared]]:
+        """Open slides and choose patches one slide ahead of the encoder."""
+        work = partial(
+            prepare,
+            params=self.mosaic,
+            mpp=self.params.mpp,
+            is_known=self.known.claim,
+            should_stop=self.should_stop,
+        )
+        for item in overlapped(work, to_do, threads=1, should_stop=self.should_stop):
+            if isinstance(item, Refused):
+                self._quarantine(item.source, item.reason)
+            elif isinstance(item, Known):
+                self._recognise(item)
+            else:
+                self.watch.started(Under(item.source.slide, item.source.path, item.overview, item.mosaic))
+                yield item.job()
+
+    def _keep(self, prepared: Prepared, encoded: Encoded) -> None:
+        """Write a slide: its pictures and codes first, so that whatever the truth has is whole."""
+        source, slide, boxes = prepared.source, prepared.slide, prepared.boxes
+        name = self.known.id_for(source, slide.content_hash, self.folder)
+        fate: Fate = "replaced" if name in self.known.records else "added"
+        record = SlideRecord(
+            name,
+            source.path.name,
+            path=recorded_path(source.path, self.folder),
+            content_hash=slide.content_hash,
+            size=source.size,
+            mtime=source.mtime,
+            mpp=0.0 if prepared.mosaic is None else prepared.mosaic.mpp,
+            width=slide.dimensions[0],
+            height=slide.dimensions[1],
+        )
+        said = self.labels.get(source.slide, SlideLabels())
+        if self.mosaic is None and not said.diagnosis:
+            said = replace(said, diagnosis=_class_of(source))
+        record = with_labels(record, said)
+        if encoded.thumbnails is not None:
+            jpegs = [to_jpeg(pixels) for pixels in encoded.thumbnails]
+            self.pictures.save(name, to_jpeg(prepared.overview), boxes.tolist(), jpegs)
+        if encoded.codes is not None:
+            save_codes(self.folder, name, encoded.codes)
+        keys = encoded.keys.astype("int64")
+        self.truth.commit(EncodedSlide(record, keys, encoded.barcodes, boxes))
+        self.known.update([record])
+        self._finish(SlideDone(name, source.path, fate, len(keys)))
+
+    def _recognise(self, item: Known) -> None:
+        """Deal with a slide whose content is in the database."""
+        source = item.source
+        record = self.known.with_hash(item.content_hash)
+        if record is None:
+            # The other one of the two is still on its way, in this very run.
+            self._finish(
+                SlideDone(source.slide, source.path, "twice", reason="it is there under another name")
+            )
+            return
+        place = place_of(record.path, self.folder)
+        here = place == source.path.resolve()
+        if place is not None and not here and place.exists():
+            reason = f"{source.path} is the same slide as {record.slide}; it was not added again."
+            self._finish(SlideDone(source.slide, source.path, "twice", reason=reason))
+            return
+        record = replace(
+            record, path=recorded_path(source.path, self.folder), size=source.size, mtime=source.mtime
+        )
+        self.truth.relabel([record])
+        self.known.update([record])
+        self._finish(SlideDone(record.slide, source.path, "unchanged" if here else "moved"))
+
+    def _quarantine(self, source: Candidate, reason: str) -> None:
+        self.truth.quarantine(Quarantined(source.slide, recorded_path(source.path, self.folder), reason))
+        self._finish(SlideDone(source.slide, source.path, "quarantined", reason=reason))
+
+    def _finish(self, done: SlideDone) -> None:
+        self.done.append(done)
+        self.watch.finished(done)
+        self._report()
+        if self.should_stop and self.should_stop():
+            raise Cancelled("the build was stopped.")
+
+
+def with_labels(record: SlideRecord, said: SlideLabels) -> SlideRecord:
+    """Return a record with what labels say; where they say nothing, it stays as it was."""
+    return replace(
+        record,
+        patient=said.patient or record.patient,
+        site=said.site or record.site,
+        diagnosis=said.diagnosis or record.diagnosis,
+        labels={**record.labels, **{name: value for name, value in said.others.items() if value}},
+    )
+
+
+def _class_of(source: Candidate) -> str:
+    """Return the class of a patch image: the folder it is in."""
+    folder = source.slide.rpartition("/")[0] or source.path.parent.name
+    return folder.rpartition("/")[2]
+
+
+def _is_gone(bad: Quarantined, folder: Path) -> bool:
+    place = place_of(bad.path, folder)
+    return place is None or not place.exists()
+
+
+def _label_notes(table: LabelTable | None, matched: Matched) -> list[str]:
+    """Say what was made of the labels."""
+    if table is None:
+        return list(matched.notes)
+    notes = [f"Labels understood: {table.describe()}.", *table.notes, *matched.notes]
+    if matched.unknown:
+        notes.append(f"Labels for slides that are not here: {enumerated(matched.unknown)}.")
+    if matched.unlabelled:
+        notes.append(f"Slides without labels: {enumerated(matched.unlabelled)}.")
+    return notes
+
+
+def _calibrated(store: DiskStore, done: Sequence[SlideDone]) -> list[str]:
+    """Measure random pairs anew where there are new mosaics; return what is to be said of it."""
+    if store.calibration is None or any(one.mosaics for one in done):
+        try:
+            store.calibration = calibrate(store)
+        except DatabaseError as error:
+            return [str(error)]
+    return [store.calibration.note] if store.calibration is not None and store.calibration.note else []

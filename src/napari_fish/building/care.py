@@ -1,0 +1,138 @@
+"""Care of a database: labels that come later, slides that moved, slides that must go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from napari_fish.building.build import with_labels
+from napari_fish.building.survey import by_id, candidates
+from napari_fish.database import DiskStore
+from napari_fish.database.codes import remove_codes
+from napari_fish.database.labels import LabelTable, Matched, label_slides, read_labels
+from napari_fish.database.places import place_of, recorded_path
+from napari_fish.database.slidenames import SlideNames
+from napari_fish.database.thumbnails import Thumbnails
+from napari_fish.errors import Cancelled, DatabaseError, FishError
+from napari_fish.slides import open_slide
+from napari_fish.slides.identity import stamp
+from napari_fish.slides.opening import expanded
+
+
+def import_labels(
+    database: str | Path,
+    labels: str | Path,
+    *,
+    patient: str | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> tuple[LabelTable, Matched]:
+    """Give the slides of a database what a file says of them.
+
+    Parameters
+    ----------
+    database
+        The folder.
+    labels
+        CSV, TSV or Excel file; what it does not mention stays as it was.
+    patient
+        A column, or a regular expression to be found in the file name.
+    columns
+        Which column of the file is slide, patient, site, diagnosis or stain, where the guess is wrong.
+    """
+    table = read_labels(expanded(labels), columns=columns)
+    with DiskStore(expanded(database), writer=True) as store:
+        records = by_id(store.truth)
+        matched = label_slides(records, table, patient)
+        changed = [with_labels(records[slide], said) for slide, said in matched.labels.items()]
+        store.truth.relabel(new for new in changed if new != records[new.slide])
+        if patient is not None:
+            store.truth.set_parameter("patient", patient)
+        store.refresh()
+    return table, matched
+
+
+def remove_slides(database: str | Path, slides: Iterable[str]) -> list[str]:
+    """Forget slides, given by id or by a name that fits only one; return their ids."""
+    folder = expanded(database)
+    with DiskStore(folder, writer=True) as store:
+        ids = [find_slide(store, slide) for slide in slides]
+        store.truth.remove(dict.fromkeys(ids))
+        pictures = Thumbnails.open_to_write(folder)
+        for slide in ids:
+            pictures.remove(slide)
+            remove_codes(folder, slide)
+        pictures.close()
+        store.settle()
+    return ids
+
+
+def find_slide(store: DiskStore, name: str) -> str:
+    """Return the id of a slide, given by it or by a name that fits only one."""
+    if store.truth.number(name) is not None:
+        return name
+    found = SlideNames(by_id(store.truth)).find(name).slides
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise DatabaseError(f"{store.folder}: {name!r} may be {', '.join(found[:5])}; name one of them.")
+    raise DatabaseError(f"{store.folder}: no slide {name!r} in this database.")
+
+
+@dataclass(frozen=True)
+class Relocated:
+    """Slides that were looked for: ``found`` again, in their ``place`` all along, or ``missing``."""
+
+    found: tuple[str, ...]
+    in_place: int
+    missing: tuple[str, ...]
+
+
+def relocate(
+    database: str | Path,
+    folder: str | Path,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> Relocated:
+    """Find the slides of a database again after they were moved or renamed.
+
+    Parameters
+    ----------
+    database
+        The database.
+    folder
+        Where to look, subfolders included.
+    progress, should_stop
+        Called with files looked at and all files; asked before each.
+    """
+    target = expanded(database)
+    with DiskStore(target, writer=True) as store:
+        records = by_id(store.truth)
+        lost = {
+            record.content_hash: record
+            for record in records.values()
+            if (place := place_of(record.path, target)) is None or not place.exists()
+        }
+        in_place, found = len(records) - len(lost), []
+        names = {record.name for record in lost.values()}
+        # Those that kept their name come first: with luck the others need not be opened.
+        files = sorted(candidates(expanded(folder)), key=lambda one: one.path.name not in names)
+        for done, one in enumerate(files):
+            if not lost:
+                break
+            if should_stop and should_stop():
+                raise Cancelled("looking for slides was stopped.")
+            try:
+                with open_slide(one.path, mpp=1.0) as slide:
+                    record = lost.pop(slide.content_hash, None)
+            except FishError:
+                record = None
+            if record is not None:
+                size, mtime = stamp(one.path)
+                path = recorded_path(one.path, target)
+                store.truth.relabel([replace(record, path=path, size=size, mtime=mtime)])
+                found.append(record.slide)
+            if progress:
+                progress(done + 1, len(files))
+    return Relocated(tuple(found), in_place, tuple(sorted(record.slide for record in lost.values())))

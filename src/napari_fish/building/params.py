@@ -1,0 +1,41 @@
+"""How a database is made; every option of the command line and of the widget comes from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class BuildParams:
+    """What a database depends on besides its slides.
+
+    Attributes
+    ----------
+    encoder : str or None
+        Id or path of the encoder; None for the one the database has, or ``fish-lite``.
+    preset : {"default", "paper", "released"} or None
+        Which patches stand for a slide; None for what the database has, or ``default``.
+    patches : bool or None
+        The slides are images in folders named after their class, each of them one mosaic; None for what the
+        database has, or no.
+    mpp : float or None
+        Micrometres per level-0 px of all slides, instead of what their files say.
+    patient : str or None
+        A column of the labels file, or a regular expression to be found in the file name whose first group is the
+        patient; None for the column ``patient``.
+    device : str
+        Where to compute: auto, cuda, mps, xpu or cpu.
+    store_codes : bool
+        Keep the latent codes, 4 kB a mosaic before compression.
+    thumbnail_px : int
+        Side of the pictures kept of mosaics, in px; 0 keeps none.
+    """
+
+    encoder: str | None = None
+    preset: str | None = None
+    patches: bool | None = None
+    mpp: float | None = None
+    patient: str | None = None
+    device: str = "auto"
+    store_codes: bool = False
+    thumbnail_px: int = 128

@@ -1,0 +1,123 @@
+"""What a database is made with: decided by its first build, the same for every slide after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_fish.building.params import BuildParams
+from napari_fish.database import DiskStore
+from napari_fish.database.codes import FOLDER as CODES
+from napari_fish.database.lock import LOCK, write_lock
+from napari_fish.database.schema import FILE
+from napari_fish.database.store import SNAPSHOT
+from napari_fish.database.thumbnails import FILE as THUMBNAILS
+from napari_fish.database.truth import Truth
+from napari_fish.encode import DEFAULT_ENCODER, Encoder, check_same_encoder, load_encoder
+from napari_fish.encode.barcode import words_for
+from napari_fish.errors import DatabaseError
+from napari_fish.mosaic import PRESETS, MosaicParams, preset
+
+_OURS = {FILE, FILE + ".new", LOCK, SNAPSHOT, THUMBNAILS, CODES}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What every slide of a database is encoded with.
+
+    Attributes
+    ----------
+    mosaic
+        How patches are chosen; None where each image is one patch.
+    """
+
+    mosaic: MosaicParams | None
+
+
+def open_for_build(
+    folder: Path, params: BuildParams, encoder: Encoder | None = None
+) -> tuple[DiskStore, Encoder, Settings]:
+    """Open a database to write, making it where it is missing, and refuse to mix what does not fit.
+
+    Parameters
+    ----------
+    folder
+        ``NAME.fish``.
+    params
+        What is asked for.
+    encoder
+        One that is loaded already.
+    """
+    if params.preset is not None and params.preset not in PRESETS:
+        raise DatabaseError(f"There is no preset {params.preset!r}; choose one of {', '.join(PRESETS)}.")
+    if not (folder / FILE).is_file():
+        encoder = encoder or load_encoder(params.encoder or DEFAULT_ENCODER, params.device)
+        _create(folder, params, encoder)
+    store = DiskStore(folder, writer=True)
+    try:
+        settings = _recorded(store.truth, params)
+        encoder = encoder or load_encoder(params.encoder or store.truth.encoder, params.device)
+        check_same_encoder(store.truth.encoder, store.truth.weights_hash, encoder.card, str(folder))
+        if params.patient is not None:
+            store.truth.set_parameter("patient", params.patient)
+    except BaseException:
+        store.close()
+        raise
+    return store, encoder, settings
+
+
+def _create(folder: Path, params: BuildParams, encoder: Encoder) -> None:
+    from napari_fish import __version__
+
+    if folder.is_file():
+        raise DatabaseError(f"{folder}: is a file; a database is a folder. Choose another name.")
+    foreign = sorted({path.name for path in folder.iterdir()} - _OURS) if folder.is_dir() else []
+    if foreign:
+        raise DatabaseError(
+            f"{folder}: this folder holds other files ({', '.join(foreign[:3])}). Name a folder of its own for "
+            "the database, such as archive.fish."
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DatabaseError(f"{folder}: cannot be made ({error.strerror}). Choose another place.") from error
+    lock = write_lock(folder)
+    try:
+        if not (folder / FILE).is_file():
+            name = params.preset or "default"
+            Truth.create(
+                folder,
+                words=words_for(encoder.card.barcode_length),
+                encoder=encoder.card.id,
+                weights_hash=encoder.card.sha256,
+                parameters={
+                    "preset": name,
+                    "mosaic": preset(name).to_dict(),
+                    "patches": bool(params.patches),
+                    "version": __version__,
+                },
+            ).close()
+    finally:
+        lock.release()
+
+
+def _recorded(truth: Truth, params: BuildParams) -> Settings:
+    """Return what the database was made with, if that is what is asked for."""
+    known = truth.parameters
+    try:
+        mosaic, patches = MosaicParams.from_dict(known["mosaic"]), bool(known["patches"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DatabaseError(
+            f"{truth.folder}: made with parameters this version does not know ({error}); build it again."
+        ) from error
+    if params.preset is not None and preset(params.preset) != mosaic:
+        raise DatabaseError(
+            f"{truth.folder}: was built with preset {known.get('preset')!r}, not {params.preset!r}. Leave out the "
+            "preset, or build a new database."
+        )
+    if params.patches is not None and params.patches != patches:
+        kind = "patch images" if patches else "whole slides"
+        raise DatabaseError(
+            f"{truth.folder}: holds {kind}; the two kinds do not mix. Build another database for the others."
+        )
+    return Settings(None if patches else mosaic)

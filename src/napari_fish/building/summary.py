@@ -1,0 +1,134 @@
+"""What a build tells while it runs and when it is done: plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_fish.database.records import Quarantined
+from napari_fish.mosaic import Mosaic
+
+Fate = Literal["added", "replaced", "unchanged", "moved", "twice", "quarantined"]
+
+
+@dataclass(frozen=True)
+class SlideDone:
+    """What became of a slide.
+
+    Attributes
+    ----------
+    slide
+        Its id.
+    path
+        Where it is.
+    fate
+        ``unchanged`` slides are in the database already, ``moved`` ones were found again at another place, ``twice``
+        means that the same slide is there under another name.
+    mosaics
+        Mosaics that stand for it, 0 where it was not encoded now.
+    reason
+        Why, where it needs saying.
+    """
+
+    slide: str
+    path: Path
+    fate: Fate
+    mosaics: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Under:
+    """A slide that is being encoded, for those who want to watch.
+
+    Attributes
+    ----------
+    slide, path
+        Its id, and where it is.
+    overview : ndarray of uint8, shape (rows, columns, 3)
+        A small picture of it.
+    mosaic
+        The patches that stand for it; None for a patch image.
+    """
+
+    slide: str
+    path: Path
+    overview: NDArray[np.uint8]
+    mosaic: Mosaic | None
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What to call while a build runs, all of it on the thread that builds.
+
+    Attributes
+    ----------
+    started
+        With each slide whose encoding begins.
+    finished
+        With what became of each slide.
+    patches
+        With patches encoded, and patches known so far.
+    """
+
+    started: Callable[[Under], None] = lambda under: None
+    finished: Callable[[SlideDone], None] = lambda done: None
+    patches: Callable[[int, int], None] = lambda done, known: None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a build did.
+
+    Attributes
+    ----------
+    database
+        The folder.
+    done
+        What became of each slide.
+    quarantined
+        Every slide that could not be encoded, those of earlier builds included.
+    slides, mosaics
+        In the database now.
+    seconds
+        How long it took.
+    notes
+        What the reader must know of labels and calibration.
+    """
+
+    database: Path
+    done: tuple[SlideDone, ...]
+    quarantined: tuple[Quarantined, ...]
+    slides: int
+    mosaics: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+    counts: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        counts: dict[str, int] = {}
+        for one in self.done:
+            counts[one.fate] = counts.get(one.fate, 0) + 1
+        object.__setattr__(self, "counts", counts)
+
+    def __str__(self) -> str:
+        did = ", ".join(f"{n} {fate}" for fate, n in self.counts.items()) or "nothing to do"
+        lines = [
+            f"{self.database}: {self.slides} slides, {self.mosaics} mosaics ({did}; {_duration(self.seconds)})"
+        ]
+        lines += [f"note         {note}" for note in self.notes]
+        lines += [f"twice        {one.slide}: {one.reason}" for one in self.done if one.fate == "twice"]
+        lines += [f"quarantined  {bad.slide}: {bad.reason}" for bad in self.quarantined]
+        return "\n".join(lines)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,126 @@
+"""What there is to do: slides found, and which of them the database has already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_fish.database.places import place_of
+from napari_fish.database.records import SlideRecord
+from napari_fish.database.schema import FILE
+from napari_fish.database.truth import Truth
+from napari_fish.errors import SlideError
+from napari_fish.slides.identity import stamp
+from napari_fish.slides.opening import expanded, find_slides
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A file that looks like a slide.
+
+    Attributes
+    ----------
+    slide
+        The id it will have: its path relative to the folder of slides.
+    path
+        Where it is.
+    size, mtime
+        Bytes of its files, and the time of their last change in ns.
+    """
+
+    slide: str
+    path: Path
+    size: int
+    mtime: int
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a build would do.
+
+    Attributes
+    ----------
+    found
+        All slides, in the order in which they are encoded.
+    unchanged
+        Those the database has as they are now.
+    """
+
+    found: tuple[Candidate, ...]
+    unchanged: tuple[Candidate, ...]
+
+    @property
+    def to_do(self) -> tuple[Candidate, ...]:
+        """Those that are new, changed or were quarantined."""
+        known = set(self.unchanged)
+        return tuple(one for one in self.found if one not in known)
+
+
+def survey(slides: str | Path, database: str | Path) -> Survey:
+    """Look what there is to do, without opening any slide.
+
+    Parameters
+    ----------
+    slides
+        A folder, searched with its subfolders, or one slide.
+    database
+        The database, which may not be there yet.
+    """
+    folder, target = expanded(slides), expanded(database)
+    found = candidates(folder)
+    known: dict[str, SlideRecord] = {}
+    if (target / FILE).is_file():
+        truth = Truth.open(target, read_only=True)
+        known = by_id(truth)
+        truth.close()
+    return Survey(found, tuple(one for one in found if is_unchanged(one, known, target)))
+
+
+def by_id(truth: Truth) -> dict[str, SlideRecord]:
+    """Return all slides of a database by id."""
+    return {record.slide: record for _, record in truth.slides()}
+
+
+def is_unchanged(
+    one: Candidate, known: Mapping[str, SlideRecord], database: Path, mpp: float | None = None
+) -> bool:
+    """Whether a database has this slide, as far as size and time of its files tell."""
+    record = known.get(one.slide)
+    return (
+        record is not None
+        and mpp in (None, record.mpp)
+        and (record.size, record.mtime) == (one.size, one.mtime)
+        and place_of(record.path, database) == one.path.resolve()
+    )
+
+
+def _of_database(path: Path, source: Path) -> bool:
+    """Whether a file belongs to a database that lies among the slides."""
+    return any(part.endswith(".fish") for part in path.relative_to(source).parts[:-1])
+
+
+def candidates(source: Path) -> tuple[Candidate, ...]:
+    """Return what looks like a slide in a folder, or the one file that is named."""
+    from napari_fish.slides.omezarr import is_zarr_folder
+
+    if not source.exists():
+        raise SlideError(
+            f"{source}: there is no such file or folder. Check its name and that its disk is there."
+        )
+    alone = source.is_file() or is_zarr_folder(source)
+    paths = [source] if alone else [path for path in find_slides(source) if not _of_database(path, source)]
+    if not paths:
+        raise SlideError(
+            f"{source}: no slides in this folder or below it. Known are svs, ndpi, mrxs, scn, vms, bif, svslide, "
+            "DICOM, TIFF, OME-TIFF, OME-Zarr, PNG and JPEG."
+        )
+    found = []
+    for path in paths:
+        try:
+            size, mtime = stamp(path)
+        except OSError:
+            size, mtime = 0, 0  # opening it will say what is wrong
+        name = path.name if alone or path == source else path.relative_to(source).as_posix()
+        found.append(Candidate(name, path, size, mtime))
+    return tuple(found)

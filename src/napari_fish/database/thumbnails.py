@@ -1,0 +1,103 @@
+"""Small pictures of mosaics and slides, so that results show when the slides' disk is away.
+
+They may be deleted at any time: whatever is wrong with the file, it is made anew, without the pictures that were in it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from napari_fish.database.records import Box
+from napari_fish.database.sqlite import SqlFile
+from napari_fish.errors import DatabaseError
+
+log = logging.getLogger(__name__)
+
+FILE = "thumbnails.sqlite"
+VERSION = 1
+SCHEMA = (
+    "CREATE TABLE overviews (slide TEXT PRIMARY KEY, jpeg BLOB NOT NULL) STRICT, WITHOUT ROWID",
+    """CREATE TABLE mosaics (
+    slide TEXT NOT NULL, x INTEGER NOT NULL, y INTEGER NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL,
+    jpeg BLOB NOT NULL, PRIMARY KEY (slide, x, y, width, height)
+) STRICT, WITHOUT ROWID""",
+)
+
+
+class Thumbnails(SqlFile):
+    """JPEG pictures by slide and box; use :meth:`open_to_read` or :meth:`open_to_write`."""
+
+    @classmethod
+    def open_to_read(cls, folder: Path) -> Thumbnails | None:
+        """Open the pictures of a database; None where there are none to be had."""
+        path = folder / FILE
+        try:
+            return cls(path, cls.connect(path, SCHEMA, VERSION, read_only=True)) if path.is_file() else None
+        except DatabaseError as error:
+            log.info("%s", error)
+            return None
+
+    @classmethod
+    def open_to_write(cls, folder: Path) -> Thumbnails:
+        """Open the pictures of a database, making the file anew where it is missing or damaged."""
+        path = folder / FILE
+        try:
+            if path.is_file():
+                return cls(path, cls.connect(path, SCHEMA, VERSION, durable=False))
+        except DatabaseError as error:
+            log.warning("%s The thumbnails are made anew.", error)
+            path.unlink()
+        cls.create_file(path, SCHEMA, VERSION, lambda run: None)
+        return cls(path, cls.connect(path, SCHEMA, VERSION, durable=False))
+
+    def save(
+        self, slide: str, overview: bytes, boxes: Sequence[Sequence[int]], mosaics: Sequence[bytes]
+    ) -> None:
+        """Keep the pictures of a slide instead of those it had.
+
+        Parameters
+        ----------
+        slide
+            Its id.
+        overview
+            JPEG of the whole slide; empty for none.
+        boxes, mosaics
+            x, y, width, height in level-0 px of each mosaic, and its JPEG.
+        """
+        with self.transaction() as run:
+            _forget(run, slide)
+            if overview:
+                run("INSERT INTO overviews VALUES (?, ?)", (slide, overview))
+            for box, jpeg in zip(boxes, mosaics, strict=True):
+                run("INSERT OR REPLACE INTO mosaics VALUES (?, ?, ?, ?, ?, ?)", (slide, *map(int, box), jpeg))
+
+    def remove(self, slide: str) -> None:
+        """Forget the pictures of a slide."""
+        with self.transaction() as run:
+            _forget(run, slide)
+
+    def overview(self, slide: str) -> bytes | None:
+        """Return the JPEG of a whole slide."""
+        found = self.rows("SELECT jpeg FROM overviews WHERE slide = ?", (slide,))
+        return bytes(found[0][0]) if found else None
+
+    def mosaic(self, slide: str, box: Box) -> bytes | None:
+        """Return the JPEG of a mosaic."""
+        found = self.rows(
+            "SELECT jpeg FROM mosaics WHERE slide = ? AND x = ? AND y = ? AND width = ? AND height = ?",
+            (slide, *box),
+        )
+        return bytes(found[0][0]) if found else None
+
+    def mosaics(self, slide: str) -> list[tuple[Box, bytes]]:
+        """Return all boxes of a slide with their pictures."""
+        rows = self.rows("SELECT x, y, width, height, jpeg FROM mosaics WHERE slide = ?", (slide,))
+        return [(Box(*row[:4]), bytes(row[4])) for row in rows]
+
+
+def _forget(run: object, slide: str) -> None:
+    assert callable(run)
+    run("DELETE FROM overviews WHERE slide = ?", (slide,))
+    run("DELETE FROM mosaics WHERE slide = ?", (slide,))

@@ -87,6 +87,7 @@ def search(store: Store, query: Query, params: SearchParams | None = None) -> Re
         tuple(text for text in notes if text),
         {"search": 1e3 * (middle - start), "rank": 1e3 * (end - middle)},
         answer.explanation,
+        tuple(Box(*box) for box in query.boxes.tolist()),
     )
 
 

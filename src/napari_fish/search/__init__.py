@@ -1,7 +1,7 @@
 """What is similar: neighbours, ranking, explanation, feedback, filters, export."""
 
 from napari_fish.search.calibrate import calibrate
-from napari_fish.search.engine import search
+from napari_fish.search.engine import search, search_many
 from napari_fish.search.feedback import Feedback
 from napari_fish.search.params import SearchParams
 from napari_fish.search.pictures import Pictures
@@ -22,5 +22,6 @@ __all__ = [
     "calibrate",
     "measure_recall",
     "search",
+    "search_many",
     "to_html",
 ]

@@ -153,7 +153,7 @@ def _notes(
     notes = [note, *found.notes]
     if filled:
         notes.append(
-            f"Only {n} slides have mosaics within the threshold of {threshold} bits; "
+            f"Within the threshold of {threshold} bits the search gave {n} of {p.k} slides; "
             f"{filled} more were filled in from exact search, nearest first."
         )
     if n + filled < p.k:

@@ -96,7 +96,7 @@ class Store(Protocol):
     def blocks(self, mask: Mask | None) -> Iterable[tuple[Barcodes, NDArray[np.int32]]]:
         """Give all barcodes with their slides, in row order; None reads everything.
 
-        Rows that no mask allows are counted but never looked at, so a store need not fetch them.
+        Rows that no mask allows are counted but never returned, so a store need not fetch them.
         """
         ...
 

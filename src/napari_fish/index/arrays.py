@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -144,6 +145,16 @@ class NeighbourLists:
             np.concatenate([part.distances for part in parts]),
             np.concatenate([part.cut for part in parts]),
         )
+
+    def split(self, sizes: Sequence[int]) -> list[NeighbourLists]:
+        """Take the lists of several batches of queries apart again."""
+        edges = np.cumsum([0, *sizes]).tolist()
+        parts = []
+        for a, b in pairwise(edges):
+            hits = slice(self.offsets[a], self.offsets[b])
+            offsets = self.offsets[a : b + 1] - self.offsets[a]
+            parts.append(NeighbourLists(offsets, self.rows[hits], self.distances[hits], self.cut[a:b]))
+        return parts
 
     @classmethod
     def from_table(cls, rows: Rows, distances: Distances, counts: NDArray[np.int64]) -> NeighbourLists:

@@ -23,6 +23,8 @@ from napari_fish.index.hamming import BLOCK, distances_into, keep_if_near, row_d
 
 # Below this many rows a thread costs more than it saves.
 ROWS_A_THREAD = 4096
+# From this share of wanted rows on, a block is compared as a whole.
+WHOLE = 0.5
 
 
 @njit(nogil=True, cache=True)
@@ -33,6 +35,7 @@ def k_best(
     stop: int,
     first_row: int,
     queries: Barcodes,
+    wanted: NDArray[np.bool_],
     allowed: NDArray[np.bool_],
     which: NDArray[np.int64],
     radius: int,
@@ -40,30 +43,33 @@ def k_best(
     best_rows: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> None:
-    """Offer rows ``start:stop`` to every query's k best; one mask for all is applied before reading."""
+    """Offer rows ``start:stop`` to every query's k best; where few rows are ``wanted`` by any, only they are read."""
     near = np.empty(BLOCK, np.int32)
     picked = np.empty(BLOCK, np.int64)
     k = best.shape[1]
     for begin in range(start, stop, BLOCK):
         end = min(begin + BLOCK, stop)
         n = end - begin
-        if len(allowed) == 1:
+        if len(wanted):
             n = 0
             for row in range(begin, end):
                 picked[n] = row
-                n += allowed[0, slides[row]]
-        whole = n == end - begin
+                n += wanted[slides[row]]
+        # Reading on is faster than leaping over a few.
+        whole = n >= WHOLE * (end - begin)
+        n = end - begin if whole else n
         for q in range(len(queries)):
+            query = queries[q]
             if whole:
-                distances_into(barcodes, begin, end, queries[q], near)
+                distances_into(barcodes, begin, end, query, near)
             else:
                 for i in range(n):
-                    near[i] = row_distance(barcodes, picked[i], queries[q])
+                    near[i] = row_distance(barcodes, picked[i], query)
             bound = best[q, k - 1] if counts[q] == k else radius + 1
             for i in range(n):
                 if near[i] < bound:
                     row = begin + i if whole else picked[i]
-                    if len(allowed) > 1 and not allowed[which[q], slides[row]]:
+                    if len(allowed) and not allowed[which[q], slides[row]]:
                         continue
                     counts[q] = keep_if_near(
                         near[i], first_row + row, best[q], best_rows[q], counts[q], radius
@@ -108,6 +114,8 @@ def exact_neighbours(
     codes = np.atleast_2d(np.asarray(queries))
     n = len(codes)
     masks = Masks.over(mask, n, which)
+    union: Mask = np.logical_or.reduce(masks.allowed, axis=0)
+    wanted = frozen(union[:0] if union.all() else union, np.bool_)
     reach = 64 * codes.shape[1] if radius is None else int(radius)
     found: list[tuple[Distances, Rows, NDArray[np.int64]]] = []
     first = 0
@@ -133,6 +141,7 @@ def exact_neighbours(
                 stop,
                 first,
                 words,
+                wanted,
                 masks.allowed,
                 masks.which,
                 reach,

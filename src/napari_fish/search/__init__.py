@@ -1,10 +1,12 @@
 """What is similar: neighbours, ranking, explanation, feedback, filters, export."""
 
 from napari_fish.search.calibrate import calibrate
-from napari_fish.search.engine import search
+from napari_fish.search.engine import search, search_many
 from napari_fish.search.feedback import Feedback
 from napari_fish.search.params import SearchParams
+from napari_fish.search.pictures import Pictures
 from napari_fish.search.recall import measure_recall
+from napari_fish.search.report import to_html
 from napari_fish.search.values import Explanation, Hit, ListFate, Query, Results, SlideHit
 
 __all__ = [
@@ -12,6 +14,7 @@ __all__ = [
     "Feedback",
     "Hit",
     "ListFate",
+    "Pictures",
     "Query",
     "Results",
     "SearchParams",
@@ -19,4 +22,6 @@ __all__ = [
     "calibrate",
     "measure_recall",
     "search",
+    "search_many",
+    "to_html",
 ]

@@ -10,6 +10,7 @@ from typing import Any
 
 from napari_fish.database.records import Box
 from napari_fish.errors import FishError
+from napari_fish.search.report import to_html
 from napari_fish.search.values import Hit, Results, SlideHit
 
 _COLUMNS = (
@@ -138,9 +139,12 @@ def save(results: Results, path: Path) -> Path:
         text = json.dumps(to_json(results), indent=2, ensure_ascii=False) + "\n"
     elif ending == ".geojson":
         text = json.dumps(to_geojson(results), ensure_ascii=False) + "\n"
+    elif ending == ".html":
+        text = to_html(results)
     else:
         raise FishError(
-            f"{path}: cannot write {ending or 'a file without ending'}; use .csv, .json or .geojson."
+            f"{path}: cannot write {ending or 'a file without ending'}; use .csv, .json, .geojson or .html."
         )
-    path.write_text(text, encoding="utf-8")
+    # A file name that is not valid Unicode must not cost the whole answer.
+    path.write_text(text, encoding="utf-8", errors="replace")
     return path

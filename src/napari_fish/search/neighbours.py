@@ -1,9 +1,10 @@
-"""The neighbours of each query mosaic, in any mode."""
+"""The neighbours of each query mosaic, in any mode, for a batch of queries at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ from napari_fish.search.values import Query
 FEW_ROWS = 32_768
 # How many times more cells a filter may make clustered search probe.
 MORE_PROBES = 4
+# Query mosaics, and entries of masks, in one pass: they bound the memory a batch takes.
+PASS_MOSAICS, PASS_MASKS = 4096, 1 << 26
 # What exact search costs on an ordinary processor: ns to read a 1024-bit row, and to compare it.
 _READ_NS, _COMPARE_NS = 11.0, 4.0
 
@@ -41,71 +44,159 @@ def exact_cost_ms(rows: int, queries: int, words: int, threads: int) -> float:
     return rows * (_READ_NS + _COMPARE_NS * queries) * (words / 16) / threads / 1e6
 
 
+def batches(queries: Sequence[Query], n_slides: int) -> Iterator[Sequence[Query]]:
+    """Divide queries into batches that share a pass, each small enough for its lists and masks."""
+    start = mosaics = 0
+    for i, query in enumerate(queries):
+        mosaics += len(query)
+        if i > start and (mosaics > PASS_MOSAICS or (i - start + 1) * n_slides > PASS_MASKS):
+            yield queries[start:i]
+            start, mosaics = i, len(query)
+    if len(queries):
+        yield queries[start:]
+
+
 def find_neighbours(
-    store: Store, query: Query, params: SearchParams, threshold: int, mask: Mask | None
-) -> Found:  # fmt: skip
-    """Find the neighbours of each mosaic of a query within the threshold.
+    store: Store, queries: Sequence[Query], params: SearchParams, threshold: int, masks: Sequence[Mask | None]
+) -> list[Found]:
+    """Find the neighbours of each mosaic of a batch of queries within the threshold.
+
+    How each query is searched does not depend on the others; those searched the same way share one pass.
 
     Parameters
     ----------
     store
         Where to look.
-    query
+    queries
         Encoded mosaics.
     params
         Mode and its parameters.
     threshold
         θ_h in bits.
-    mask : bool, shape (n_slides,)
-        Slides that may be returned; None for all.
+    masks : bool, each of shape (n_slides,)
+        Slides that may be returned for each query; None for all.
     """
-    if params.mode in ("guided", "released"):
-        return _guided(store, query, params, threshold, mask)
-    rows = allowed_rows(store, mask)
+    ways = [_way(store, query, params, mask) for query, mask in zip(queries, masks, strict=True)]
+    found: dict[int, Found] = {}
+    for way in dict.fromkeys(ways):
+        at = [i for i, other in enumerate(ways) if other == way]
+        mine, allowed = [queries[i] for i in at], [masks[i] for i in at]
+        for i, lists in zip(at, _search(store, mine, params, threshold, allowed, way), strict=True):
+            found[i] = Found(lists, way.mode, _notes(store, params, way, masks[i], lists))
+    return [found[i] for i in range(len(queries))]
+
+
+class _Way(NamedTuple):
+    """How a query is searched; ``few`` where a filter leaves too few mosaics for cells to pay."""
+
+    mode: str
+    probes: int = 0
+    few: bool = False
+
+
+def _way(store: Store, query: Query, params: SearchParams, mask: Mask | None) -> _Way:
     mode = params.mode
+    if mode in ("guided", "released"):
+        return _Way(mode)
+    rows = allowed_rows(store, mask)
     if mode == "auto":
         cost = exact_cost_ms(rows, len(query), store.words, params.threads)
         mode = "exact" if cost <= params.latency_budget_ms or not store.has_cells else "clustered"
     if mode == "clustered" and rows > FEW_ROWS:
         share = rows / max(1, len(store))
-        probes = round(params.clustered.probes * min(MORE_PROBES, 1 / share))
-        lists = store.cells(
-            query.barcodes,
-            replace(params.clustered, probes=probes),
-            mask,
-            k=params.neighbours,
-            radius=threshold,
-            threads=params.threads,
-        )
-        return Found(lists, "clustered")
-    few = mode == "clustered" and mask is not None
-    note = (f"The filter leaves {rows} mosaics; they were searched exactly.",) if few else ()
-    lists = exact(
-        store, query.barcodes, k=params.neighbours, radius=threshold, mask=mask, threads=params.threads
-    )
-    return Found(lists, "exact", note)
+        return _Way(mode, round(params.clustered.probes * min(MORE_PROBES, 1 / share)))
+    return _Way("exact", few=mode == "clustered" and mask is not None)
 
 
-def _guided(store: Store, query: Query, params: SearchParams, threshold: int, mask: Mask | None) -> Found:
-    lists = store.scan(query.keys, query.barcodes, params.walks(threshold), mask, threads=params.threads)
+def _search(
+    store: Store,
+    queries: Sequence[Query],
+    params: SearchParams,
+    threshold: int,
+    masks: Sequence[Mask | None],
+    way: _Way,
+) -> list[NeighbourLists]:
+    codes = [query.barcodes for query in queries]
+    k, threads = params.neighbours, params.threads
+    if way.mode == "exact":
+        return exact(store, codes, masks, k=k, radius=threshold, threads=threads)
+    sizes = [len(query) for query in queries]
+    mask, which = _table(masks, sizes)
+    barcodes = np.concatenate(codes)
+    if way.mode == "clustered":
+        cells = replace(params.clustered, probes=way.probes)
+        lists = store.cells(barcodes, cells, mask, k=k, radius=threshold, which=which, threads=threads)
+    else:
+        keys = np.concatenate([query.keys for query in queries])
+        lists = store.scan(keys, barcodes, params.walks(threshold), mask, which=which, threads=threads)
+    return lists.split(sizes)
+
+
+def _notes(
+    store: Store, params: SearchParams, way: _Way, mask: Mask | None, lists: NeighbourLists
+) -> tuple[str, ...]:
     cut = int(lists.cut.sum())
-    most = params.guided.skips * params.guided.limit
-    note = (
-        f"{cut} walks ended because the filter excluded more than {most} keys on their way; "
-        "mode exact or clustered sees all that match."
-    )
-    return Found(lists, params.mode, (note,) if cut else ())
+    if cut:
+        most = params.guided.skips * params.guided.limit
+        note = (
+            f"{cut} walks ended because the filter excluded more than {most} keys on their way; "
+            "mode exact or clustered sees all that match."
+        )
+        return (note,)
+    if way.few:
+        return (f"The filter leaves {allowed_rows(store, mask)} mosaics; they were searched exactly.",)
+    return ()
 
 
 def exact(
-    store: Store, barcodes: Barcodes, *, k: int, radius: int | None, mask: Mask | None, threads: int = 1
-) -> NeighbourLists:
-    """Search all mosaics that a mask leaves; when these are few, only they are read."""
-    if mask is not None and allowed_rows(store, mask) <= FEW_ROWS:
+    store: Store,
+    barcodes: Sequence[Barcodes],
+    masks: Sequence[Mask | None],
+    *,
+    k: int,
+    radius: int | None,
+    threads: int = 1,
+) -> list[NeighbourLists]:
+    """Search all mosaics that each query's mask leaves, in one pass; when these are few, only they are read."""
+    same: dict[bytes, list[int]] = {}
+    many: list[int] = []
+    for i, mask in enumerate(masks):
+        if mask is not None and allowed_rows(store, mask) <= FEW_ROWS:
+            same.setdefault(mask.tobytes(), []).append(i)
+        else:
+            many.append(i)
+    found: dict[int, NeighbourLists] = {}
+    for at in same.values():
+        mask = masks[at[0]]
+        assert mask is not None
         rows = store.rows_of(np.flatnonzero(mask))
-        blocks: Iterable[tuple[Barcodes, NDArray[np.int32]]] = [
-            (store.encoded(rows)[1], store.slides_of(rows))
-        ]
-        found = exact_neighbours(blocks, barcodes, k=k, radius=radius, threads=threads)
-        return replace(found, rows=rows[found.rows])
-    return exact_neighbours(store.blocks(mask), barcodes, k=k, radius=radius, mask=mask, threads=threads)
+        few = [(store.encoded(rows)[1], store.slides_of(rows))]
+        codes = [barcodes[i] for i in at]
+        lists = exact_neighbours(few, np.concatenate(codes), k=k, radius=radius, threads=threads)
+        parts = replace(lists, rows=rows[lists.rows]).split([len(c) for c in codes])
+        found |= zip(at, parts, strict=True)
+    if many:
+        codes = [barcodes[i] for i in many]
+        sizes = [len(c) for c in codes]
+        allowed, which = _table([masks[i] for i in many], sizes)
+        lists = exact_neighbours(
+            store.blocks(allowed), np.concatenate(codes), k=k, radius=radius, mask=allowed, which=which, threads=threads
+        )  # fmt: skip
+        found |= zip(many, lists.split(sizes), strict=True)
+    return [found[i] for i in range(len(masks))]
+
+
+def _table(
+    masks: Sequence[Mask | None], sizes: Sequence[int]
+) -> tuple[Mask | None, NDArray[np.int64] | None]:
+    """Join the masks of queries into a table without repetition, and say which of it each mosaic goes by."""
+    names = [None if mask is None else mask.tobytes() for mask in masks]
+    lines = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    if len(lines) == 1:
+        return masks[0], None
+    n_slides = max(len(mask) for mask in masks if mask is not None)
+    table = np.ones((len(lines), n_slides), np.bool_)
+    for name, mask in zip(names, masks, strict=True):
+        if mask is not None:
+            table[lines[name]] = mask
+    return table, np.repeat(np.array([lines[name] for name in names], np.int64), sizes)

@@ -9,7 +9,7 @@ import numpy as np
 from napari_fish.database.protocol import Store
 from napari_fish.search.calibrate import living_rows, threshold_of
 from napari_fish.search.filters import exclusion_mask
-from napari_fish.search.neighbours import exact, find_neighbours
+from napari_fish.search.neighbours import batches, exact, find_neighbours
 from napari_fish.search.params import SearchParams
 from napari_fish.search.values import Query
 
@@ -62,21 +62,24 @@ def measure_recall(
     rows = np.sort(living[dice.choice(len(living), min(queries, len(living)), replace=False)])
     keys, barcodes = store.encoded(rows)
     slides = store.slides_of(rows)
+    sample = []
+    for slide in np.unique(slides).tolist():
+        mine, record = slides == slide, store.slides[slide]
+        nowhere = np.zeros((int(mine.sum()), 4), np.int32)
+        sample.append(Query(record.name, keys[mine], barcodes[mine], nowhere, record.slide, record.patient))
     found = wanted = asked = 0
     mode: str = params.mode
-    for slide in np.unique(slides).tolist():
-        mine = slides == slide
-        record = store.slides[slide]
-        mask = exclusion_mask(store.slides, record.slide, record.patient)
-        query = Query(record.name, keys[mine], barcodes[mine], np.zeros((int(mine.sum()), 4), np.int32))
-        answer = find_neighbours(
-            store, query, replace(params, neighbours=max(k, params.neighbours)), threshold, mask
-        )
-        mode = answer.mode
-        truth = exact(store, query.barcodes, k=k, radius=most, mask=mask, threads=params.threads)
-        for (_, near), (_, true) in zip(answer.lists, truth, strict=True):
-            if len(true):
-                asked += 1
-                wanted += len(true)
-                found += int((near[: len(true)] <= true[-1]).sum())
+    deep = replace(params, neighbours=max(k, params.neighbours))
+    for batch in batches(sample, len(store.slides)):
+        masks = [exclusion_mask(store.slides, query.slide, query.patient) for query in batch]
+        codes = [query.barcodes for query in batch]
+        truths = exact(store, codes, masks, k=k, radius=most, threads=params.threads)
+        answers = find_neighbours(store, batch, deep, threshold, masks)
+        for answer, truth in zip(answers, truths, strict=True):
+            mode = answer.mode
+            for (_, near), (_, true) in zip(answer.lists, truth, strict=True):
+                if len(true):
+                    asked += 1
+                    wanted += len(true)
+                    found += int((near[: len(true)] <= true[-1]).sum())
     return Recall(mode, k, found / wanted if wanted else 1.0, asked)

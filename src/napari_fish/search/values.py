@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from napari_fish.database.records import Box
 from napari_fish.index.arrays import Barcodes, Keys
+from napari_fish.search.pictures import Pictures
 
 Fate = Literal["kept", "empty", "length", "distance", "vote"]
 
@@ -205,6 +206,10 @@ class Results:
         Milliseconds by step.
     explanation
         Why the answer is what it is.
+    query_boxes
+        Where each mosaic of the query lies, in its level-0 px; empty boxes for those from elsewhere.
+    pictures
+        Pictures of query and slides, for reports; None for none.
     """
 
     query: str
@@ -216,6 +221,8 @@ class Results:
     notes: tuple[str, ...] = ()
     elapsed_ms: Mapping[str, float] = field(default_factory=dict)
     explanation: Explanation = field(default_factory=lambda: Explanation("none"))
+    query_boxes: tuple[Box, ...] = ()
+    pictures: Pictures | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -231,7 +238,7 @@ class Results:
         return to_frame(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write the answer; the format follows from the ending: .csv, .json or .geojson (for QuPath)."""
+        """Write the answer; the format follows from the ending: .csv, .json, .geojson (QuPath) or .html."""
         from napari_fish.search.export import save
 
         return save(self, Path(path))

@@ -1,0 +1,142 @@
+"""Neighbour lists become slides in order, with the regions that match and the reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_fish.database.protocol import Store
+from napari_fish.database.records import Box
+from napari_fish.index.arrays import NeighbourLists
+from napari_fish.search.labelfree import rank_without_labels
+from napari_fish.search.params import SearchParams
+from napari_fish.search.ranking import VARIANTS, Ranked, label_weights, rank_slides
+from napari_fish.search.values import Explanation, Hit, ListFate, Query, SlideHit
+
+# Share of hits that must be labelled for ``auto`` to rank by labels.
+_LABELLED = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Slides in order with distances, entropies (NaN for none) and the explanation."""
+
+    slides: NDArray[np.int64]
+    distances: NDArray[np.float64]
+    entropies: NDArray[np.float64]
+    explanation: Explanation
+    kept: NDArray[np.bool_]
+
+
+def rank(
+    store: Store, lists: NeighbourLists, slides: NDArray[np.int32], query: Query, p: SearchParams, threshold: int
+) -> Answer:  # fmt: skip
+    """Rank the slides of a query's neighbours; ``slides`` is the slide of each neighbour."""
+    codes, names = store.slides.codes(p.target)
+    ranking = p.ranking
+    if ranking == "auto":
+        labelled = len(slides) > 0 and (codes[slides] >= 0).mean() >= _LABELLED
+        ranking = "fish" if labelled and len(query) > 1 else "label-free"
+    if ranking == "label-free":
+        # METHOD.md, section 5: past every distance that was returned.
+        missing = max(threshold, int(lists.distances.max(initial=0))) + 1
+        order, medians, _ = rank_without_labels(lists, slides, missing, query.weights)
+        fates = tuple(
+            ListFate(i, int(n), None, None, "", {}, "kept" if n else "empty")
+            for i, n in enumerate(lists.lengths)
+        )
+        nothing = np.full(len(order), np.nan)
+        return Answer(
+            order, medians, nothing, Explanation("label-free", fates), np.ones(len(lists), np.bool_)
+        )
+    weights = label_weights(np.bincount(codes[codes >= 0], minlength=len(names)), p.label_weight_sum)
+    ranked = rank_slides(lists, slides, codes, weights, VARIANTS[ranking], threshold, query.weights)
+    kept = np.ones(len(lists), np.bool_)
+    kept[list(ranked.dropped)] = False
+    return Answer(
+        ranked.slides,
+        ranked.distances.astype(np.float64),
+        ranked.entropies,
+        _explain(ranking, lists, ranked, names),
+        kept,
+    )
+
+
+def _explain(ranking: str, lists: NeighbourLists, ranked: Ranked, names: list[str]) -> Explanation:
+    counted: list[dict[str, float]] = [{} for _ in range(len(lists))]
+    where, label = np.nonzero(ranked.votes.counts)
+    for i, j, n in zip(
+        where.tolist(), label.tolist(), ranked.votes.counts[where, label].tolist(), strict=True
+    ):
+        counted[i][names[j]] = n
+    columns = (lists.lengths, ranked.votes.entropy, ranked.means, ranked.votes.best)
+    fates = []
+    for i, (length, entropy, mean, best) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        fate, reason = ranked.dropped.get(i, ("kept", ""))
+        fates.append(
+            ListFate(
+                i,
+                length,
+                entropy if length else None,
+                mean if length else None,
+                names[best] if best >= 0 else "",
+                counted[i],
+                fate,  # type: ignore[arg-type]
+                reason,
+            )
+        )
+    said = names[ranked.prediction] if ranked.prediction >= 0 else ""
+    return Explanation(ranking, tuple(fates), said, ranked.hit_threshold, ranked.skipped)
+
+
+def slide_hits(
+    store: Store,
+    query: Query,
+    p: SearchParams,
+    lists: NeighbourLists,
+    slides: NDArray[np.int32],
+    answer: Answer,
+    first_rank: int = 1,
+    filled: bool = False,
+) -> list[SlideHit]:
+    """Make the values users see of the first k slides, with the regions that match."""
+    chosen = answer.slides[: p.k - first_rank + 1]
+    of_list = np.repeat(np.arange(len(lists)), lists.lengths)
+    useful = np.flatnonzero(answer.kept[of_list] & np.isin(slides, chosen))
+    useful = useful[np.argsort(lists.distances[useful], kind="stable")]
+    hits = []
+    for i, slide in enumerate(chosen.tolist()):
+        record = store.slides[slide]
+        at = useful[slides[useful] == slide][: p.matches]
+        hits.append(
+            SlideHit(
+                first_rank + i,
+                record.slide,
+                record.name,
+                record.patient,
+                record.diagnosis,
+                record.site,
+                float(answer.distances[i]),
+                _percentile(store, float(answer.distances[i])),
+                None if np.isnan(answer.entropies[i]) else float(answer.entropies[i]),
+                _matches(store, query, lists, of_list, at),
+                filled,
+            )
+        )
+    return hits
+
+
+def _matches(
+    store: Store, query: Query, lists: NeighbourLists, of_list: NDArray[np.int64], at: NDArray[np.int64]
+) -> tuple[Hit, ...]:  # fmt: skip
+    near = lists.distances[at].tolist()
+    return tuple(
+        Hit(i, Box(*query.boxes[i].tolist()), record.box, record.row, distance, _percentile(store, distance))
+        for i, record, distance in zip(of_list[at].tolist(), store.records(lists.rows[at]), near, strict=True)
+    )
+
+
+def _percentile(store: Store, distance: float) -> float | None:
+    return None if store.calibration is None else float(store.calibration.percentile(int(distance)))

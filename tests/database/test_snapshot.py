@@ -101,5 +101,7 @@ def test_a_part_left_half_written_by_a_crash_does_no_harm(part: Path) -> None:
     (half / "keys.npy").write_bytes(b"half")
     mapped = open_part(part, ARRAYS).arrays["keys"]
     write_part(part, ARRAYS | {"keys": ARRAYS["keys"] + 1}, 4)
-    assert open_part(part, ARRAYS).arrays["keys"][0] == 1 and mapped[0] == 0, "readers of the old part keep it"
+    assert open_part(part, ARRAYS).arrays["keys"][0] == 1 and mapped[0] == 0, (
+        "readers of the old part keep it"
+    )
     assert not half.exists() and not part.with_name("main.old").exists()

@@ -7,7 +7,8 @@ from dataclasses import fields
 
 import pytest
 
-from napari_fish.mosaic import PRESETS, MosaicParams, TissueParams, field_help, preset
+from napari_fish.mosaic import PRESETS, MosaicParams, TissueParams, preset
+from napari_fish.names import field_help
 
 
 def test_the_paper_has_none_of_the_repairs_and_the_released_program_reads_patterns_at_20x() -> None:

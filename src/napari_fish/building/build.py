@@ -82,6 +82,7 @@ def build(
         try:
             if table is not None or params.patient is not None:
                 run.relabel()
+            remember_patient_rule(store, params.patient, table)
             run.all(found, progress or (lambda done, total: None))
         finally:
             run.pictures.close()
@@ -247,6 +248,12 @@ def with_labels(record: SlideRecord, said: SlideLabels) -> SlideRecord:
         diagnosis=said.diagnosis or record.diagnosis,
         labels={**record.labels, **{name: value for name, value in said.others.items() if value}},
     )
+
+
+def remember_patient_rule(store: DiskStore, rule: str | None, table: LabelTable | None) -> None:
+    """Keep an expression that tells the patient by the file name: queries have file names, too."""
+    if rule and (table is None or table.column(rule) is None):
+        store.truth.set_parameter("patient", rule)
 
 
 def _class_of(source: Candidate) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from napari_fish.building.build import with_labels
+from napari_fish.building.build import remember_patient_rule, with_labels
 from napari_fish.building.survey import by_id, candidates
 from napari_fish.database import DiskStore
 from napari_fish.database.codes import remove_codes
@@ -46,8 +46,7 @@ def import_labels(
         matched = label_slides(records, table, patient)
         changed = [with_labels(records[slide], said) for slide, said in matched.labels.items()]
         store.truth.relabel(new for new in changed if new != records[new.slide])
-        if patient is not None:
-            store.truth.set_parameter("patient", patient)
+        remember_patient_rule(store, patient, table)
         store.refresh()
     return table, matched
 
@@ -109,12 +108,13 @@ def relocate(
     target = expanded(database)
     with DiskStore(target, writer=True) as store:
         records = by_id(store.truth)
-        lost = {
-            record.content_hash: record
+        missing = [
+            record
             for record in records.values()
             if (place := place_of(record.path, target)) is None or not place.exists()
-        }
-        in_place, found = len(records) - len(lost), []
+        ]
+        lost = {record.content_hash: record for record in missing if record.content_hash}
+        found: list[str] = []
         names = {record.name for record in lost.values()}
         # Those that kept their name come first: with luck the others need not be opened.
         files = sorted(candidates(expanded(folder)), key=lambda one: one.path.name not in names)
@@ -135,4 +135,5 @@ def relocate(
                 found.append(record.slide)
             if progress:
                 progress(done + 1, len(files))
-    return Relocated(tuple(found), in_place, tuple(sorted(record.slide for record in lost.values())))
+    still = sorted({record.slide for record in missing} - set(found))
+    return Relocated(tuple(found), len(records) - len(missing), tuple(still))

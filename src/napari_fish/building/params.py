@@ -12,17 +12,16 @@ class BuildParams:
     Attributes
     ----------
     encoder : str or None
-        Id or path of the encoder; None for the one the database has, or ``fish-lite``.
+        Id or path of the encoder; by default the one the database has, or ``fish-lite``.
     preset : {"default", "paper", "released"} or None
-        Which patches stand for a slide; None for what the database has, or ``default``.
+        Which patches stand for a slide: default, paper or released; by default what the database has.
     patches : bool or None
-        The slides are images in folders named after their class, each of them one mosaic; None for what the
-        database has, or no.
+        The slides are images in folders named after their class, each of them one mosaic.
     mpp : float or None
         Micrometres per level-0 px of all slides, instead of what their files say.
     patient : str or None
         A column of the labels file, or a regular expression to be found in the file name whose first group is the
-        patient; None for the column ``patient``.
+        patient; by default the column ``patient``.
     device : str
         Where to compute: auto, cuda, mps, xpu or cpu.
     store_codes : bool

@@ -58,8 +58,6 @@ def open_for_build(
         settings = _recorded(store.truth, params)
         encoder = encoder or load_encoder(params.encoder or store.truth.encoder, params.device)
         check_same_encoder(store.truth.encoder, store.truth.weights_hash, encoder.card, str(folder))
-        if params.patient is not None:
-            store.truth.set_parameter("patient", params.patient)
     except BaseException:
         store.close()
         raise

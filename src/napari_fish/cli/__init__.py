@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from napari_fish.cli import demo, encode, mosaic, slides
+from napari_fish.cli import build, demo, encode, mosaic, search, slides
 from napari_fish.errors import FishError
 
 app = typer.Typer(
@@ -28,6 +28,12 @@ app.command()(mosaic.train_artefacts)
 app.command()(encode.encoders)
 app.command()(encode.train)
 app.command()(encode.import_checkpoint)
+app.command()(build.build)
+app.command()(search.search)
+for _command in (
+    build.labels, build.add, build.remove, build.verify, build.compact, build.relocate, build.export
+):  # fmt: skip
+    app.command()(_command)
 
 
 def _show_version(wanted: bool) -> None:

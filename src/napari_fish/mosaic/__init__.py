@@ -2,7 +2,7 @@
 
 from napari_fish.mosaic.contours import Contour
 from napari_fish.mosaic.mosaic import make_mosaic
-from napari_fish.mosaic.params import PRESETS, MosaicParams, TissueParams, field_help, preset
+from napari_fish.mosaic.params import PRESETS, MosaicParams, TissueParams, preset
 from napari_fish.mosaic.tissue import Tissue, segment
 from napari_fish.mosaic.values import REASONS, Mosaic, Patch
 
@@ -15,7 +15,6 @@ __all__ = [
     "Patch",
     "Tissue",
     "TissueParams",
-    "field_help",
     "make_mosaic",
     "preset",
     "segment",

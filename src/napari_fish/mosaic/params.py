@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 PRESETS: tuple[str, ...] = ("default", "paper", "released")
@@ -180,22 +179,6 @@ def preset(name: str = "default") -> MosaicParams:
     if name not in known:
         raise ValueError(f"unknown preset {name!r}; choose one of {', '.join(PRESETS)}")
     return known[name]
-
-
-def field_help(params: type[Any]) -> dict[str, str]:
-    """Return what the docstring of a parameter class says of each field, for tooltips and ``--help``."""
-    if not is_dataclass(params):
-        raise TypeError(f"{params!r} is not a dataclass")
-    help_of: dict[str, str] = {}
-    name = None
-    for line in (params.__doc__ or "").splitlines():
-        heading = re.match(r"^ {4}(\w+) : ", line)
-        if heading:
-            name = heading.group(1)
-            help_of[name] = ""
-        elif name and line.startswith(" " * 8):
-            help_of[name] = f"{help_of[name]} {line.strip()}".strip()
-    return {f.name: help_of.get(f.name, "").replace("``", "") for f in fields(params)}
 
 
 def _check(holds: bool, message: str) -> None:

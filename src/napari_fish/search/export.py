@@ -35,12 +35,13 @@ def to_frame(results: Results) -> Any:
     return pd.DataFrame([_line(hit) for hit in results.hits], columns=list(_COLUMNS))
 
 
-def to_csv(results: Results) -> str:
-    """Return a table as comma-separated text, one line a slide."""
+def to_csv(results: Results, *, query: bool = False) -> str:
+    """Return a table as comma-separated text, one line a slide, on request with the query in front."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
+    columns = ("query", *_COLUMNS) if query else _COLUMNS
+    writer = csv.DictWriter(text, columns, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
-    writer.writerows(_line(hit) for hit in results.hits)
+    writer.writerows({"query": results.query, **_line(hit)} for hit in results.hits)
     return text.getvalue()
 
 

@@ -8,19 +8,7 @@ from typing import Literal
 
 from napari_fish.index.clustered import ClusterParams
 from napari_fish.index.guided import GuidedParams
-
-Mode = Literal["auto", "exact", "clustered", "guided", "released"]
-Ranking = Literal["auto", "fish", "fish-naive", "fish-weighted", "fish-clean", "released", "label-free"]
-MODES: tuple[Mode, ...] = ("auto", "exact", "clustered", "guided", "released")
-RANKINGS: tuple[Ranking, ...] = (
-    "auto",
-    "fish",
-    "fish-naive",
-    "fish-weighted",
-    "fish-clean",
-    "released",
-    "label-free",
-)
+from napari_fish.names import MODES, RANKINGS, Mode, Ranking
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,286 @@
+"""One object for a database: search it from Python, from the command line and from the viewer."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from napari_fish.archive.asking import Asked, Question, Region, encode_question
+from napari_fish.archive.pictures import ArchivePictures
+from napari_fish.building.build import build as build_database
+from napari_fish.building.care import find_slide, remove_slides
+from napari_fish.building.params import BuildParams
+from napari_fish.building.summary import Summary
+from napari_fish.database import DiskStore, SlideRecord
+from napari_fish.database.labels import SlideLabels, patient_rule
+from napari_fish.database.places import place_of
+from napari_fish.encode import Encoder, check_same_encoder, load_encoder
+from napari_fish.errors import DatabaseError, FishError
+from napari_fish.mosaic import MosaicParams
+from napari_fish.search import Query, Results, SearchParams, search_many
+from napari_fish.slides import Slide, open_slide
+from napari_fish.slides.image import array_slide
+from napari_fish.slides.opening import expanded
+
+Progress = Callable[[int, int], None]
+ShouldStop = Callable[[], bool]
+log = logging.getLogger(__name__)
+
+
+class Database:
+    """An open database.
+
+    Parameters
+    ----------
+    path
+        ``NAME.fish``.
+    device
+        Where queries are encoded: auto, cuda, mps, xpu or cpu.
+
+    Notes
+    -----
+    May be used from several threads; they take turns where they must.
+    """
+
+    def __init__(self, path: str | Path, device: str = "auto") -> None:
+        self.path = expanded(path)
+        self.device = device
+        self.store = DiskStore(self.path)
+        self._encoder: Encoder | None = None
+        self._turn, self._loading = threading.RLock(), threading.Lock()
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder the database was built with, loaded when first needed."""
+        with self._loading:
+            if self._encoder is None:
+                truth = self.store.truth
+                encoder = load_encoder(truth.encoder, self.device)
+                check_same_encoder(truth.encoder, truth.weights_hash, encoder.card, str(self.path))
+                self._encoder = encoder
+            return self._encoder
+
+    def use_encoder(self, encoder: Encoder) -> None:
+        """Use an encoder that is loaded already, if it is the right one."""
+        truth = self.store.truth
+        check_same_encoder(truth.encoder, truth.weights_hash, encoder.card, str(self.path))
+        with self._loading:
+            self._encoder = encoder
+
+    def search(
+        self,
+        question: Question,
+        box: Region | None = None,
+        k: int = 5,
+        *,
+        mpp: float | None = None,
+        params: SearchParams | None = None,
+        progress: Progress | None = None,
+        should_stop: ShouldStop | None = None,
+        **options: Any,
+    ) -> Results:
+        """Find the slides most similar to a slide, a box in it, an image or a slide of the database.
+
+        Parameters
+        ----------
+        question
+            A file, ``id:`` and the id of a slide in the database, an open slide, or an RGB image.
+        box
+            x, y, width, height in level-0 px of the slide; None for all of it.
+        k
+            Slides wanted.
+        mpp
+            Micrometres per level-0 px of the question, where its file does not say or is wrong.
+        params
+            How to search; k and options count more.
+        progress, should_stop
+            Called with patches encoded and all patches; asked before each.
+        **options
+            Fields of :class:`~napari_fish.search.SearchParams`, such as ``mode="exact"``.
+        """
+        params = replace(params or SearchParams(), k=k, **options)
+        asked = self.ask(question, box, mpp=mpp, progress=progress, should_stop=should_stop)
+        return self.answer([asked], params)[0]
+
+    def ask(
+        self,
+        question: Question,
+        box: Region | None = None,
+        *,
+        mpp: float | None = None,
+        progress: Progress | None = None,
+        should_stop: ShouldStop | None = None,
+    ) -> Asked:
+        """Encode a question, to be answered by :meth:`answer` once or several times; parameters as in :meth:`search`."""
+        if isinstance(question, str) and question.startswith("id:"):
+            with self._turn:
+                number, record = self._slide(question.removeprefix("id:"))
+            if box is None:
+                return self._from_store(number, record)
+            question, mpp = self.place(record), mpp or record.mpp or None
+        if isinstance(question, Slide):
+            return self._encode(question, box, progress, should_stop)
+        opened = (
+            array_slide(question, mpp) if isinstance(question, np.ndarray) else open_slide(question, mpp=mpp)
+        )
+        with opened:
+            return self._encode(opened, box, progress, should_stop)
+
+    def _encode(
+        self, slide: Slide, box: Region | None, progress: Progress | None, should_stop: ShouldStop | None
+    ) -> Asked:
+        asked = encode_question(
+            slide, self.encoder, box=box, mosaic=self._mosaic(), progress=progress, should_stop=should_stop
+        )
+        own = self.store.truth.with_hash(slide.content_hash)
+        patient = own[0].patient if own else self._patient(slide.path.name)
+        name = asked.query.name
+        if box is not None:
+            name += " [{:.0f},{:.0f},{:.0f},{:.0f}]".format(*box)
+        query = replace(asked.query, name=name, slide=own[0].slide if own else "", patient=patient)
+        return replace(asked, query=query)
+
+    def _from_store(self, number: int, record: SlideRecord) -> Asked:
+        """Ask with what the database has of one of its slides."""
+        with self._turn:
+            rows = self.store.rows_of([number])
+            keys, barcodes = self.store.encoded(rows)
+            boxes = np.array([one.box for one in self.store.records(rows)], np.int32).reshape(-1, 4)
+        query = Query(record.name or record.slide, keys, barcodes, boxes, record.slide, record.patient)
+        return Asked(query, size=(record.width, record.height) if record.width else None)
+
+    def answer(self, asked: Sequence[Asked], params: SearchParams | None = None) -> list[Results]:
+        """Answer questions; several share each pass over the database."""
+        with self._turn:
+            self.store.refresh()
+            found = search_many(self.store, [one.query for one in asked], params)
+        return [
+            replace(
+                results,
+                notes=(*one.notes, *results.notes),
+                elapsed_ms={"read": 0.0, "encode": 0.0, **one.elapsed_ms, **results.elapsed_ms},
+                pictures=ArchivePictures(one, self.path, self.record),
+            )
+            for one, results in zip(asked, found, strict=True)
+        ]
+
+    def record(self, slide: str) -> SlideRecord | None:
+        """Return what is known of a slide, given by id."""
+        number = self.store.truth.number(slide)
+        return None if number is None else self.store.truth.record(number)
+
+    def place(self, record: SlideRecord) -> Path:
+        """Return where a slide is, or say that it is not there."""
+        place = place_of(record.path, self.path)
+        if place is None or not place.exists():
+            raise FishError(
+                f"{record.name or record.slide}: is not at {place or 'any known place'} any more. "
+                f"If it was moved: napari-fish relocate {self.path.name} FOLDER."
+            )
+        return place
+
+    def _slide(self, name: str) -> tuple[int, SlideRecord]:
+        self.store.refresh()
+        slide = find_slide(self.store, name)
+        number = self.store.slides.number(slide)
+        if number is None:
+            raise DatabaseError(f"{self.path}: no slide {name!r} in this database.")
+        return number, self.store.slides[number]
+
+    def _mosaic(self) -> MosaicParams | None:
+        known = self.store.truth.parameters
+        return None if known.get("patches") else MosaicParams.from_dict(known["mosaic"])
+
+    def _patient(self, name: str) -> str:
+        """Return the patient of a slide that is not in the database, as the file name tells, if it does."""
+        rule = self.store.truth.parameters.get("patient")
+        return patient_rule(rule)(name, SlideLabels()) if rule else ""
+
+    def add(
+        self,
+        slides: str | Path,
+        labels: str | Path | None = None,
+        params: BuildParams | None = None,
+        **callbacks: Any,
+    ) -> Summary:
+        """Add a slide, or the slides of a folder; see :func:`~napari_fish.building.build`."""
+        summary = build_database(slides, self.path, labels, params, encoder=self.encoder, **callbacks)
+        self.refresh()
+        return summary
+
+    def remove(self, *slides: str) -> list[str]:
+        """Forget slides, given by id or a name that fits only one; return their ids."""
+        removed = remove_slides(self.path, slides)
+        self.refresh()
+        return removed
+
+    def refresh(self) -> bool:
+        """Show what was written since the database was opened; return whether there was anything."""
+        with self._turn:
+            return self.store.refresh()
+
+    def __len__(self) -> int:
+        return int(self.store.slides.alive.sum())
+
+    def __repr__(self) -> str:
+        return (
+            f"<Database {self.path}: {len(self)} slides, {int(self.store.mosaics_per_slide.sum())} mosaics>"
+        )
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_database(path: str | Path, device: str = "auto") -> Database:
+    """Open a database; see :class:`Database`."""
+    return Database(path, device)
+
+
+def build(
+    slides: str | Path,
+    database: str | Path,
+    labels: str | Path | None = None,
+    params: BuildParams | None = None,
+    *,
+    progress: Progress | None = None,
+    should_stop: ShouldStop | None = None,
+    **options: Any,
+) -> Database:
+    """Build a database, resume or extend it, and open it.
+
+    Parameters
+    ----------
+    slides
+        A folder, searched with its subfolders, or one slide.
+    database
+        ``NAME.fish``.
+    labels
+        CSV, TSV or Excel file with what is known of the slides.
+    params
+        How to build; options count more.
+    progress, should_stop
+        Called with slides done and all slides; asked often.
+    **options
+        Fields of :class:`~napari_fish.building.BuildParams`, such as ``encoder="fish-paper"``.
+    """
+    params = replace(params or BuildParams(), **options)
+    summary = build_database(slides, database, labels, params, progress=progress, should_stop=should_stop)
+    for bad in summary.quarantined:
+        log.warning("quarantined: %s", bad.reason)
+    return Database(database, params.device)

@@ -1,0 +1,82 @@
+"""Pictures of an answer: of the query as it was asked, of hits from their slides or from the thumbnails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from napari_fish.archive.asking import PICTURE_PX, Asked
+from napari_fish.database.places import place_of
+from napari_fish.database.records import Box, SlideRecord
+from napari_fish.database.thumbnails import Thumbnails
+from napari_fish.errors import FishError
+from napari_fish.slides import open_slide
+from napari_fish.slides.pixels import to_jpeg
+
+
+class ArchivePictures:
+    """The pictures of one answer; see :class:`~napari_fish.search.pictures.Pictures`.
+
+    Parameters
+    ----------
+    asked
+        The query.
+    folder
+        The database.
+    record
+        Returns what is known of a slide, given by id.
+    """
+
+    def __init__(self, asked: Asked, folder: Path, record: Callable[[str], SlideRecord | None]) -> None:
+        self._asked, self._folder, self._record = asked, folder, record
+        self._thumbnails: Thumbnails | None = None
+        self._opened = False
+
+    def _kept(self) -> Thumbnails | None:
+        if not self._opened:
+            self._thumbnails, self._opened = Thumbnails.open_to_read(self._folder), True
+        return self._thumbnails
+
+    def query(self, index: int) -> bytes | None:
+        """Return the JPEG of a mosaic of the query."""
+        asked = self._asked
+        if index < len(asked.pictures):
+            return asked.pictures[index]
+        if asked.query.slide and index < len(asked.query):
+            return self.hit(asked.query.slide, Box(*asked.query.boxes[index].tolist()))
+        return None
+
+    def query_overview(self) -> bytes | None:
+        """Return the JPEG of the whole query slide."""
+        return self._asked.overview or (
+            self.overview(self._asked.query.slide) if self._asked.query.slide else None
+        )
+
+    def query_size(self) -> tuple[int, int] | None:
+        """Return width and height of the query slide in level-0 px."""
+        return self._asked.size
+
+    def hit(self, slide: str, box: Box) -> bytes | None:
+        """Return the JPEG of a region: sharp from the slide where it is at hand, else as it was kept."""
+        record = self._record(slide)
+        place = None if record is None else place_of(record.path, self._folder)
+        if record is not None and place is not None and place.exists():
+            try:
+                with open_slide(place, mpp=record.mpp or 1.0) as opened:
+                    scale = (record.mpp or 1.0) * max(box.width, box.height) / PICTURE_PX
+                    width = max(1, round(PICTURE_PX * box.width / max(box.width, box.height)))
+                    height = max(1, round(PICTURE_PX * box.height / max(box.width, box.height)))
+                    return to_jpeg(opened.read(box.x, box.y, width, height, scale))
+            except FishError:
+                pass  # the picture that was kept will do
+        return self.thumbnail(slide, box)
+
+    def thumbnail(self, slide: str, box: Box) -> bytes | None:
+        """Return the JPEG of a region that was kept, in no time."""
+        kept = self._kept()
+        return None if kept is None else kept.mosaic(slide, box)
+
+    def overview(self, slide: str) -> bytes | None:
+        """Return the JPEG of a whole slide of the database."""
+        kept = self._kept()
+        return None if kept is None else kept.overview(slide)

@@ -1,0 +1,205 @@
+"""The commands that make a database and look after it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from napari_fish.building.params import BuildParams
+from napari_fish.cli.options import Json, Mpp, progress_bar, write_json
+from napari_fish.errors import FishError
+from napari_fish.names import field_help
+
+QUARANTINED = 3
+"""Exit code of a build that finished, but not with every slide."""
+_HELP = field_help(BuildParams)
+_Database = Annotated[Path, typer.Argument(help="The database, NAME.fish.")]
+_Labels = Annotated[
+    Path | None, typer.Option("--labels", help="CSV, TSV or Excel file with what is known of the slides.")
+]
+_Patient = Annotated[str | None, typer.Option("--patient", metavar="COLUMN|REGEX", help=_HELP["patient"])]
+_Device = Annotated[str, typer.Option("--device", help=_HELP["device"])]
+
+
+def build(
+    slides: Annotated[Path, typer.Argument(help="A folder of slides, or one slide.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The database, NAME.fish.")],
+    labels: _Labels = None,
+    patient: _Patient = None,
+    encoder: Annotated[str | None, typer.Option("--encoder", help=_HELP["encoder"])] = None,
+    device: _Device = "auto",
+    patches: Annotated[bool, typer.Option("--patches", help=_HELP["patches"])] = False,
+    store_codes: Annotated[bool, typer.Option("--store-codes", help=_HELP["store_codes"])] = False,
+    preset: Annotated[str | None, typer.Option("--preset", help=_HELP["preset"])] = None,
+    mpp: Mpp = None,
+    as_json: Json = False,
+) -> None:
+    """Build a database from a folder of slides; run it again to resume or to add what is new."""
+    params = BuildParams(encoder, preset, patches or None, mpp, patient, device, store_codes)
+    _build(slides, output, labels, params, as_json)
+
+
+def add(
+    database: _Database,
+    slides: Annotated[Path, typer.Argument(help="A folder of slides, or one slide.")],
+    labels: _Labels = None,
+    patient: _Patient = None,
+    device: _Device = "auto",
+    store_codes: Annotated[bool, typer.Option("--store-codes", help=_HELP["store_codes"])] = False,
+    mpp: Mpp = None,
+    as_json: Json = False,
+) -> None:
+    """Add slides to a database."""
+    from napari_fish.database.schema import FILE
+
+    if not (database / FILE).is_file():
+        raise FishError(f"{database}: no database here; make one with napari-fish build.")
+    params = BuildParams(mpp=mpp, patient=patient, device=device, store_codes=store_codes)
+    _build(slides, database, labels, params, as_json)
+
+
+def _build(slides: Path, database: Path, labels: Path | None, params: BuildParams, as_json: bool) -> None:
+    from napari_fish.building.build import build as run
+
+    with progress_bar("Building") as progress:
+        summary = run(slides, database, labels, params, progress=progress)
+    if as_json:
+        write_json(
+            {
+                "database": str(summary.database),
+                "slides": summary.slides,
+                "mosaics": summary.mosaics,
+                "seconds": round(summary.seconds, 3),
+                "counts": summary.counts,
+                "done": [{**asdict(one), "path": str(one.path)} for one in summary.done],
+                "quarantined": [asdict(bad) for bad in summary.quarantined],
+                "notes": list(summary.notes),
+            }
+        )
+    else:
+        typer.echo(str(summary))
+    if summary.quarantined:
+        raise typer.Exit(QUARANTINED)
+
+
+def labels(
+    database: _Database,
+    file: Annotated[Path, typer.Argument(help="CSV, TSV or Excel file.")],
+    patient: _Patient = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option("--column", metavar="NAME=COLUMN", help="Which column is slide, patient, site, diagnosis or stain, where the guess is wrong."),
+    ] = None,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Give the slides of a database what a file says of them: patient, site, diagnosis, anything else."""
+    from napari_fish.building.care import import_labels
+
+    chosen = {}
+    for text in column or []:
+        name, sign, header = text.partition("=")
+        if not sign:
+            raise typer.BadParameter("write NAME=COLUMN", param_hint="--column")
+        chosen[name.strip().lower()] = header.strip()
+    table, matched = import_labels(database, file, patient=patient, columns=chosen)
+    labelled = len(matched.labels) - len(matched.unlabelled)
+    notes = [*table.notes, *matched.notes]
+    if as_json:
+        write_json(
+            {
+                "understood": table.understood,
+                "others": list(table.others),
+                "labelled": labelled,
+                "unknown": list(matched.unknown),
+                "unlabelled": list(matched.unlabelled),
+                "notes": notes,
+            }
+        )
+        return
+    from napari_fish.database.sheets import enumerated
+
+    lines = [f"{labelled} slides labelled: {table.describe()}", *(f"note  {note}" for note in notes)]
+    if matched.unknown:
+        lines.append(f"note  Labels for slides that are not here: {enumerated(matched.unknown)}.")
+    if matched.unlabelled:
+        lines.append(f"note  Slides without labels: {enumerated(matched.unlabelled)}.")
+    typer.echo("\n".join(lines))
+
+
+def remove(
+    database: _Database,
+    slides: Annotated[list[str], typer.Argument(help="Ids, or names that fit only one slide.")],
+    as_json: Json = False,
+) -> None:
+    """Remove slides from a database; their files stay where they are."""
+    from napari_fish.building.care import remove_slides
+
+    removed = remove_slides(database, slides)
+    write_json({"removed": removed}) if as_json else typer.echo(f"Removed: {', '.join(removed)}")
+
+
+def verify(database: _Database, as_json: Json = False) -> None:
+    """Read the whole database and check it; a damaged snapshot is made again."""
+    from napari_fish.database import DiskStore
+
+    with DiskStore(database, writer=True) as store:
+        wrong = store.verify()
+        digest = store.digest()
+        counts = int(store.slides.alive.sum()), int(store.mosaics_per_slide.sum())
+    if as_json:
+        write_json({"slides": counts[0], "mosaics": counts[1], "digest": digest, "wrong": wrong})
+    else:
+        state = "\n".join(wrong) if wrong else "all is well"
+        typer.echo(f"{database}: {counts[0]} slides, {counts[1]} mosaics, digest {digest[:16]}\n{state}")
+    if any("made again" not in text for text in wrong):
+        raise FishError(f"{database}: is damaged; restore it from a copy, or build it again.")
+
+
+def compact(database: _Database, as_json: Json = False) -> None:
+    """Write the snapshot anew, without what was removed."""
+    from napari_fish.database import DiskStore
+
+    with DiskStore(database, writer=True) as store:
+        store.compact()
+        count = len(store)
+    write_json({"mosaics": count}) if as_json else typer.echo(f"{database}: {count} mosaics in one part")
+
+
+def relocate(
+    database: _Database,
+    folder: Annotated[Path, typer.Argument(help="Where to look, subfolders included.")],
+    as_json: Json = False,
+) -> None:
+    """Find the slides of a database again after they were moved or renamed."""
+    from napari_fish.building.care import relocate as find
+
+    with progress_bar("Looking at slides") as progress:
+        done = find(database, folder, progress=progress)
+    if as_json:
+        write_json(asdict(done))
+        return
+    typer.echo(f"{len(done.found)} found again, {done.in_place} where they were, {len(done.missing)} missing")
+    for slide in done.missing:
+        typer.echo(f"missing  {slide}")
+
+
+def export(
+    database: _Database,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The copy, NAME.fish.")],
+    deidentify: Annotated[
+        bool, typer.Option("--deidentify", help="Leave out whatever names a person, a file or a folder.")
+    ] = False,
+    keep: Annotated[
+        list[str] | None, typer.Option("--keep", help="With --deidentify: a further column to keep.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Copy a database, whole or without anything that names a person."""
+    from napari_fish.database.export import export as copy
+
+    with progress_bar("Copying") as progress:
+        copy(database, output, deidentify=deidentify, keep=keep or (), progress=progress)
+    write_json({"database": str(output)}) if as_json else typer.echo(f"The copy is in {output}")

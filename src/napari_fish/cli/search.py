@@ -1,0 +1,189 @@
+"""The command that searches."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from napari_fish.cli.options import Json, Mpp, progress_bar, write_json
+from napari_fish.errors import FishError
+from napari_fish.names import MODES, RANKINGS
+
+if TYPE_CHECKING:
+    from napari_fish.archive import Asked, Database
+    from napari_fish.search import Results, SearchParams
+
+
+def search(
+    database: Annotated[Path, typer.Argument(help="The database, NAME.fish.")],
+    queries: Annotated[
+        list[str],
+        typer.Argument(metavar="QUERY...", help="A slide, an image, or id:SLIDE of the database; several are a batch."),
+    ],
+    box: Annotated[
+        str | None, typer.Option("--box", metavar="X,Y,W,H", help="Only this box, in level-0 px of the query.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Slides wanted.")] = 5,
+    mode: Annotated[str, typer.Option("--mode", help=f"How neighbours are found: {', '.join(MODES)}.")] = "auto",
+    ranking: Annotated[str, typer.Option("--ranking", help=f"How slides are ranked: {', '.join(RANKINGS)}.")] = "auto",
+    target: Annotated[str, typer.Option("--target", help="The column whose values vote.")] = "diagnosis",
+    where: Annotated[
+        list[str] | None,
+        typer.Option("--where", metavar="COLUMN=VALUE", help="Only slides with (=) or without (!=) this value; may be repeated."),
+    ] = None,
+    include_patient: Annotated[
+        bool, typer.Option("--include-patient", help="Also show the query's own slide and patient.")
+    ] = False,
+    recall: Annotated[
+        bool, typer.Option("--recall", help="Measure how many of the true neighbours this mode finds here.")
+    ] = False,
+    mpp: Mpp = None,
+    device: Annotated[str, typer.Option("--device", help="Where to encode: auto, cuda, mps, xpu or cpu.")] = "auto",
+    explain: Annotated[bool, typer.Option("--explain", help="Say why the answer is what it is.")] = False,
+    as_json: Json = False,
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write a table here.")] = None,
+    geojson: Annotated[Path | None, typer.Option("--geojson", help="Write the matching regions for QuPath here.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write one page with pictures here.")] = None,
+) -> None:  # fmt: skip
+    """Find the slides most similar to a slide, to a box in it, or to an image."""
+    if mode not in MODES:
+        raise typer.BadParameter(f"choose one of {', '.join(MODES)}", param_hint="--mode")
+    if ranking not in RANKINGS:
+        raise typer.BadParameter(f"choose one of {', '.join(RANKINGS)}", param_hint="--ranking")
+    region = _region(box)
+    from napari_fish.archive import open_database
+    from napari_fish.search import SearchParams
+
+    params = SearchParams(
+        k=k, mode=mode, ranking=ranking, target=target, where=tuple(where or ()), exclude_query=not include_patient
+    )  # fmt: skip
+    with open_database(database, device) as opened:
+        asked, refused = _ask(opened, queries, region, mpp)
+        answers = opened.answer(asked, params) if asked else []
+        measured = _recall(opened, params) if recall else None
+        _write(answers, database, csv, geojson, html)
+        if as_json:
+            documents = [_document(answer, measured) for answer in answers]
+            write_json(documents[0] if len(queries) == 1 and documents else documents)
+        else:
+            for answer in answers:
+                _print(answer, explain)
+            if measured is not None:
+                typer.echo(
+                    f"recall@{measured['k']} of mode {measured['mode']} against exact search, on "
+                    f"{measured['queries']} mosaics of this database: {measured['recall']:.3f}"
+                )
+    if refused:
+        raise FishError("\n".join(refused))
+
+
+def _region(text: str | None) -> tuple[float, float, float, float] | None:
+    if text is None:
+        return None
+    try:
+        x, y, w, h = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise typer.BadParameter(
+            "write x,y,width,height in level-0 px, such as 1000,2000,1024,1024", param_hint="--box"
+        ) from error
+    return x, y, w, h
+
+
+def _ask(
+    database: Database, queries: Sequence[str], region: tuple[float, float, float, float] | None, mpp: float | None
+) -> tuple[list[Asked], list[str]]:  # fmt: skip
+    """Encode the queries; of several, a bad one does not stop the others."""
+    asked: list[Asked] = []
+    refused: list[str] = []
+    with progress_bar("Encoding") as progress:
+        for i, query in enumerate(queries):
+
+            def report(done: int, known: int, i: int = i) -> None:
+                progress(int(1000 * (i + done / max(1, known))), 1000 * len(queries))
+
+            try:
+                asked.append(database.ask(query, region, mpp=mpp, progress=report))
+            except FishError as error:
+                if len(queries) == 1:
+                    raise
+                refused.append(str(error))
+    return asked, refused
+
+
+def _recall(database: Database, params: SearchParams) -> dict[str, Any]:
+    from napari_fish.search import measure_recall
+
+    found = measure_recall(database.store, params)
+    return {"mode": found.mode, "k": found.k, "recall": found.recall, "queries": found.queries}
+
+
+def _document(answer: Results, measured: dict[str, Any] | None) -> dict[str, Any]:
+    from napari_fish.search.export import to_json
+
+    return to_json(answer) | ({} if measured is None else {"recall": measured})
+
+
+def _write(
+    answers: Sequence[Results], database: Path, csv: Path | None, geojson: Path | None, html: Path | None
+) -> None:  # fmt: skip
+    """Write the files that were asked for."""
+    if not answers:
+        return
+    from napari_fish.search import to_html
+    from napari_fish.search.export import to_csv, to_geojson
+
+    texts: dict[Path, str] = {}
+    if csv is not None:
+        tables = [to_csv(answer, query=len(answers) > 1) for answer in answers]
+        texts[csv] = tables[0] + "".join(table.partition("\n")[2] for table in tables[1:])
+    if geojson is not None:
+        features = [feature for answer in answers for feature in to_geojson(answer)["features"]]
+        texts[geojson] = (
+            json.dumps({"type": "FeatureCollection", "features": features}, ensure_ascii=False) + "\n"
+        )
+    if html is not None:
+        texts[html] = to_html(answers, database=database.name)
+    for path, text in texts.items():
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise FishError(f"Cannot write {path}: {error.strerror}.") from error
+        typer.echo(f"Written: {path}", err=True)
+
+
+def _print(answer: Results, explain: bool) -> None:
+    """Print an answer as a table."""
+    times = answer.elapsed_ms
+    typer.echo(
+        f"{answer.query}: mode {answer.mode}, ranking {answer.ranking}, threshold {answer.threshold} bits; "
+        f"read {times.get('read', 0):.0f} ms, encode {times.get('encode', 0):.0f} ms, "
+        f"search {times.get('search', 0):.1f} ms, rank {times.get('rank', 0):.1f} ms"
+    )
+    header = ("rank", "slide", "diagnosis", "site", "patient", "distance", "nearer than", "matches")
+    lines = [header]
+    for hit in answer.hits:
+        nearer = "" if hit.percentile is None else f"{100 - hit.percentile:.2f} % of pairs"
+        name = hit.slide + (" (filled in)" if hit.filled else "")
+        columns = (
+            name,
+            hit.diagnosis,
+            hit.site,
+            hit.patient,
+            f"{hit.distance:.0f}",
+            nearer,
+            str(len(hit.matches)),
+        )
+        lines.append((str(hit.rank), *columns))
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    for line in lines:
+        typer.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+    for note in answer.notes:
+        typer.echo(f"note: {note}")
+    if explain:
+        typer.echo(str(answer.explanation))
+    sys.stdout.flush()

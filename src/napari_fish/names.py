@@ -1,0 +1,28 @@
+"""Names decided once, and what the program says of parameters; light, so that the command line starts at once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, is_dataclass
+from typing import Any, Literal, get_args
+
+Mode = Literal["auto", "exact", "clustered", "guided", "released"]
+Ranking = Literal["auto", "fish", "fish-naive", "fish-weighted", "fish-clean", "released", "label-free"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
+
+
+def field_help(params: type[Any]) -> dict[str, str]:
+    """Return what the docstring of a parameter class says of each field, for tooltips and ``--help``."""
+    if not is_dataclass(params):
+        raise TypeError(f"{params!r} is not a dataclass")
+    help_of: dict[str, str] = {}
+    name = None
+    for line in (params.__doc__ or "").splitlines():
+        heading = re.match(r"^ {4}(\w+)(?: : .*)?$", line)
+        if heading:
+            name = heading.group(1)
+            help_of[name] = ""
+        elif name and line.startswith(" " * 8):
+            help_of[name] = f"{help_of[name]} {line.strip()}".strip()
+    return {f.name: help_of.get(f.name, "").replace("``", "") for f in fields(params)}

@@ -1,0 +1,256 @@
+"""What the widgets of one viewer share: the open database, the search under way, the answers so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from qtpy.QtCore import QObject, Signal
+
+from napari_fish._napari.jobs import JobWorker
+from napari_fish.archive import Asked, Database, open_database
+from napari_fish.archive.asking import Region
+from napari_fish.errors import FishError
+from napari_fish.index.warm import warm_up
+from napari_fish.search import Feedback, Results, SearchParams, SlideHit
+from napari_fish.slides import Slide
+
+HISTORY = 50
+"""Answers that are kept to go back to."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """One search of the history.
+
+    Attributes
+    ----------
+    asked
+        What was asked, encoded: it can be asked again with other parameters at once.
+    params
+        How it was searched.
+    results
+        The answer.
+    feedback
+        What the user said of hits, of this answer and those it came from.
+    layer
+        Name of the layer the query was taken from; empty for an image or a slide of the database.
+    box
+        The box that was searched, in level-0 px; None for all of the slide.
+    """
+
+    asked: Asked
+    params: SearchParams
+    results: Results
+    feedback: Feedback = field(default_factory=Feedback)
+    layer: str = ""
+    box: Region | None = None
+
+
+class Session(QObject):
+    """The state of our widgets in one viewer; see :func:`session_of`."""
+
+    database_changed = Signal(object)
+    """The database that is open now, or None."""
+    started = Signal(str)
+    """What is going on, in words."""
+    progressed = Signal(int, int)
+    """Work done and all the work."""
+    answered = Signal(object)
+    """The :class:`Answer` to show."""
+    judged = Signal(object)
+    """The :class:`Feedback` after a judgement or an undo, not searched with yet."""
+    failed = Signal(str)
+    """What went wrong, in words."""
+    ended = Signal()
+    """Nothing is going on any more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.database: Database | None = None
+        self.history: list[Answer] = []
+        self.current: Answer | None = None
+        self.feedback = Feedback()
+        self._worker: JobWorker | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is going on."""
+        return self._worker is not None
+
+    def open(self, path: str | Path, device: str = "auto") -> None:
+        """Open a database and make ready to search it, in the background."""
+        self._run(f"Opening {Path(path).name} …", self._opened, _open, path, device)
+
+    def close(self) -> None:
+        """Close the database."""
+        self.cancel()
+        if self.database is not None:
+            self.database.close()
+        self.database, self.history, self.current, self.feedback = None, [], None, Feedback()
+        self.database_changed.emit(None)
+
+    def search(
+        self,
+        question: Any,
+        box: Region | None = None,
+        params: SearchParams | None = None,
+        *,
+        layer: str = "",
+        mpp: float | None = None,
+    ) -> None:
+        """Search for a slide, a box in it or an image; a search under way gives way.
+
+        Parameters
+        ----------
+        question, box, mpp
+            As for :meth:`~napari_fish.archive.Database.search`; an open slide is closed when done.
+        params
+            How to search.
+        layer
+            Name of the layer the question was taken from.
+        """
+        if self.database is None:
+            self.failed.emit("Open a database first.")
+            return
+        name = question.path.name if isinstance(question, Slide) else "the image"
+        if isinstance(question, str | Path):
+            name = str(question).removeprefix("id:")
+        done = partial(self._answered, layer, box, Feedback())
+        params = params or SearchParams()
+        self._run(f"Searching for {name} …", done, _search, self.database, question, box, mpp, params)
+
+    def search_again(self, params: SearchParams) -> None:
+        """Answer the current question with other parameters, without encoding it again."""
+        if self.current is not None:
+            self._ask_again(self.current, params, self.current.feedback)
+
+    def judge(self, hit: SlideHit, relevant: bool) -> None:
+        """Note what the user thinks of a hit; :meth:`refine` searches with it."""
+        self.feedback = self.feedback.judge(hit, relevant)
+        self.judged.emit(self.feedback)
+
+    def undo(self) -> None:
+        """Take the last judgement back; where an answer was refined with it, show the one before."""
+        current = self.current
+        self.feedback = self.feedback.undo()
+        self.judged.emit(self.feedback)
+        if current is not None and len(self.feedback.judgements) < len(current.feedback.judgements):
+            self._ask_again(current, current.params, self.feedback)
+
+    def refine(self) -> None:
+        """Search with what the user said of hits."""
+        if self.current is not None:
+            self._ask_again(self.current, self.current.params, self.feedback)
+
+    def show(self, answer: Answer) -> None:
+        """Show an answer of the history again."""
+        self.current, self.feedback = answer, answer.feedback
+        self.answered.emit(answer)
+        self.judged.emit(self.feedback)
+
+    def cancel(self) -> None:
+        """Stop what is going on; returns at once."""
+        if self._worker is not None:
+            self._worker.cancel()
+
+    def _ask_again(self, answer: Answer, params: SearchParams, feedback: Feedback) -> None:
+        if self.database is None:
+            return
+        done = partial(self._answered, answer.layer, answer.box, feedback)
+        self._run("Searching …", done, _refine, self.database, answer.asked, params, feedback)
+
+    def _run(self, what: str, done: Callable[[Any], None], work: Callable[..., Any], *args: Any) -> None:
+        self.cancel()
+        worker = JobWorker(work, *args)
+        worker.progressed.connect(partial(self._if_current, worker, self.progressed.emit))
+        worker.returned.connect(partial(self._if_current, worker, done))
+        worker.errored.connect(partial(self._if_current, worker, self._failed))
+        worker.finished.connect(partial(self._if_current, worker, self._ended))
+        self._worker = worker
+        self.started.emit(what)
+        worker.start()
+
+    def _if_current(self, worker: JobWorker, react: Callable[..., None], *args: Any) -> None:
+        """React to a worker, unless another one has taken its place."""
+        if worker is self._worker:
+            react(*args)
+
+    def _ended(self) -> None:
+        self._worker = None
+        self.ended.emit()
+
+    def _failed(self, error: Exception) -> None:
+        self.failed.emit(str(error) if isinstance(error, FishError) else f"{type(error).__name__}: {error}")
+
+    def _opened(self, database: Database) -> None:
+        old, self.database = self.database, database
+        if old is not None:
+            old.close()
+        self.history, self.current, self.feedback = [], None, Feedback()
+        self.database_changed.emit(database)
+
+    def _answered(
+        self, layer: str, box: Region | None, feedback: Feedback, found: tuple[Asked, SearchParams, Results]
+    ) -> None:
+        answer = Answer(*found, feedback, layer, box)
+        self.history = [answer, *self.history][:HISTORY]
+        self.show(answer)
+
+
+_sessions: WeakKeyDictionary[Any, Session] = WeakKeyDictionary()
+
+
+def session_of(viewer: Any) -> Session:
+    """Return what the widgets of a viewer share; the same for the viewer and for napari's proxies of it."""
+    real = getattr(viewer, "__wrapped__", viewer)
+    if real not in _sessions:
+        _sessions[real] = Session()
+    return _sessions[real]
+
+
+def _open(path: str | Path, device: str, progress: Any, should_stop: Any) -> Database:
+    database = open_database(path, device)
+    try:
+        warm_up()
+        database.encoder  # noqa: B018 - loads it now, so that the first search need not wait
+    except FishError:
+        database.close()
+        raise
+    return database
+
+
+def _search(
+    database: Database,
+    question: Any,
+    box: Region | None,
+    mpp: float | None,
+    params: SearchParams,
+    progress: Any,
+    should_stop: Any,
+) -> tuple[Asked, SearchParams, Results]:
+    try:
+        asked = database.ask(question, box, mpp=mpp, progress=progress, should_stop=should_stop)
+    finally:
+        if isinstance(question, Slide):
+            question.close()
+    return asked, params, database.answer([asked], params)[0]
+
+
+def _refine(
+    database: Database,
+    asked: Asked,
+    params: SearchParams,
+    feedback: Feedback,
+    progress: Any,
+    should_stop: Any,
+) -> tuple[Asked, SearchParams, Results]:
+    query = feedback.apply(database.store, asked.query)
+    results = database.answer(
+        [replace(asked, query=query)], replace(params, where=(*params.where, *feedback.where))
+    )[0]
+    return asked, params, results

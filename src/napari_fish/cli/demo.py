@@ -12,6 +12,8 @@ from typing import Annotated
 
 import typer
 
+from napari_fish.cli.options import progress_bar
+from napari_fish.cli.search import print_answer
 from napari_fish.errors import FishError
 
 
@@ -20,15 +22,45 @@ def demo(
     gui: Annotated[bool, typer.Option("--gui/--no-gui", help="Open the viewer at the end.")] = True,
 ) -> None:
     """Run the whole story on synthetic slides: no slides of your own needed."""
+    from napari_fish.building.build import build
     from napari_fish.slides.demo import write_demo
 
-    with typer.progressbar(length=1000, label="Painting demo slides", file=sys.stderr) as bar:
-        paths = write_demo(
-            out / "slides", progress=lambda done, total: bar.update(1000 * done // total - bar.pos)
-        )
+    with progress_bar("Painting demo slides") as progress:
+        paths = write_demo(out / "slides", progress=progress)
     typer.echo(f"{len(paths)} demo slides and their labels are in {out / 'slides'}")
+    with progress_bar("Building a database") as progress:
+        summary = build(out / "slides", out / "demo.fish", out / "slides" / "labels.csv", progress=progress)
+    typer.echo(str(summary))
+    _search(out / "demo.fish", paths[0], out / "results.html")
     if gui:
         _show(paths, out / "viewer.png")
+
+
+def _search(database: Path, slide: Path, page: Path) -> None:
+    """Ask for a slide and for a box in it, and see how well the database answers for all its slides."""
+    from napari_fish.archive import open_database
+    from napari_fish.search import to_html
+
+    with open_database(database) as opened:
+        whole = opened.search(slide)
+        box = whole.query_boxes[0]
+        typer.echo(f"\nWhich slides are like {slide.name}?")
+        print_answer(whole)
+        part = opened.search(slide, box=box)
+        typer.echo(f"\nWhich are like the box {','.join(map(str, box))} in it?")
+        print_answer(part)
+        records = [record for record in opened.store.slides if record.slide]
+        asked = [opened.ask(f"id:{record.slide}") for record in records]
+        answers = opened.answer(asked)
+        page.write_text(to_html([whole, part], database=database.name), encoding="utf-8")
+    same = [
+        sum(hit.diagnosis == record.diagnosis for hit in answer.hits)
+        for record, answer in zip(records, answers, strict=True)
+    ]
+    typer.echo(
+        f"\nOver all {len(same)} slides, their own patients left out, {sum(same) / len(same):.2f} of 5 slides found "
+        f"share the diagnosis.\nBoth answers, with pictures, are in {page}"
+    )
 
 
 def _show(slides: Sequence[Path], picture: Path) -> None:

@@ -72,7 +72,7 @@ def search(
             write_json(documents[0] if len(queries) == 1 and documents else documents)
         else:
             for answer in answers:
-                _print(answer, explain)
+                print_answer(answer, explain)
             if measured is not None:
                 typer.echo(
                     f"recall@{measured['k']} of mode {measured['mode']} against exact search, on "
@@ -156,7 +156,7 @@ def _write(
         typer.echo(f"Written: {path}", err=True)
 
 
-def _print(answer: Results, explain: bool) -> None:
+def print_answer(answer: Results, explain: bool = False) -> None:
     """Print an answer as a table."""
     times = answer.elapsed_ms
     typer.echo(

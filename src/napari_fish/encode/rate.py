@@ -14,9 +14,6 @@ from napari_fish.encode.bundle import cache_folder
 from napari_fish.encode.device import describe_device
 from napari_fish.encode.encoder import Encoder
 
-FEWEST_PATCHES = 4
-"""A rate measured on fewer patches is not worth remembering."""
-
 
 def known_rate(weights_hash: str, device: str) -> float | None:
     """Return patches per second of an encoder on a device, where they were measured before.
@@ -32,15 +29,13 @@ def known_rate(weights_hash: str, device: str) -> float | None:
     return rate if isinstance(rate, float) and rate > 0 else None
 
 
-def remember_rate(weights_hash: str, device: str, patches: int, seconds: float) -> None:
-    """Keep what was measured; a folder that cannot be written only costs another measurement."""
-    if patches < FEWEST_PATCHES or seconds <= 0:
-        return
+def remember_rate(weights_hash: str, device: str, rate: float) -> None:
+    """Keep patches per second; a folder that cannot be written only costs another measurement."""
     path = _file()
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f"{path.name}.{os.getpid()}.part")
-        rates = {**_all(), _name(weights_hash, device): patches / seconds}
+        rates = {**_all(), _name(weights_hash, device): rate}
         partial.write_text(json.dumps(rates), encoding="utf-8")
         os.replace(partial, path)
 

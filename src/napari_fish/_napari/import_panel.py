@@ -39,7 +39,7 @@ class ImportPanel(QWidget):
         self.patient = named(
             owner,
             QLineEdit(),
-            "import_patient",
+            "import_rule",
             "A column, or a regular expression to be found in the file name whose first group is the patient.",
         )
         self.patient.setPlaceholderText("as the file says")

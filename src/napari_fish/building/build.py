@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from napari_fish.building.known import KnownSlides
@@ -122,6 +121,7 @@ class _Run:
         self.known = KnownSlides(self.truth, params.mpp)
         self.pictures = Thumbnails.open_to_write(self.folder)
         self.done: list[SlideDone] = []
+        self._open: set[Prepared] = set()
         self._report: Callable[[], None] = lambda: None
 
     def relabel(self) -> None:
@@ -138,43 +138,42 @@ class _Run:
     def all(self, found: Sequence[Candidate], progress: Progress) -> None:
         """Encode what is new or changed."""
         self._report = lambda: progress(len(self.done), len(found))
+        self._report()
         to_do = []
         for one in found:
             if self.known.is_unchanged(one):
                 self._finish(SlideDone(one.slide, one.path, "unchanged"))
             else:
                 to_do.append(one)
+        jobs = self._jobs(to_do)
         outcomes = encode_slides(
-            self._jobs(to_do),
+            jobs,
             self.encoder,
             keep_codes=self.params.store_codes,
             thumbnail_px=self.params.thumbnail_px,
             progress=self.watch.patches,
             should_stop=self.should_stop,
         )
-        for outcome in outcomes:
-            prepared = outcome.job.tag
-            try:
+        try:
+            for outcome in outcomes:
+                prepared = outcome.job.tag
                 if outcome.encoded is None:
                     self._quarantine(prepared.source, str(outcome.error))
                 else:
                     self._keep(prepared, outcome.encoded)
-            finally:
-                prepared.slide.close()
+                self._close(prepared)
+        finally:
+            # A build that was stopped has slides open that were read ahead.
+            jobs.close()
+            for prepared in list(self._open):
+                self._close(prepared)
         gone = [bad.slide for bad in self.truth.quarantined if _is_gone(bad, self.folder)]
         if gone:
             self.truth.release(gone)
 
-    def _jobs(self, to_do: Sequence[Candidate]) -> Iterator[EncodeJob[Prepared]]:
+    def _jobs(self, to_do: Sequence[Candidate]) -> Generator[EncodeJob[Prepared], None, None]:
         """Open slides and choose patches one slide ahead of the encoder."""
-        work = partial(
-            prepare,
-            params=self.mosaic,
-            mpp=self.params.mpp,
-            is_known=self.known.claim,
-            should_stop=self.should_stop,
-        )
-        for item in overlapped(work, to_do, threads=1, should_stop=self.should_stop):
+        for item in overlapped(self._prepare, to_do, threads=1, should_stop=self.should_stop):
             if isinstance(item, Refused):
                 self._quarantine(item.source, item.reason)
             elif isinstance(item, Known):
@@ -182,6 +181,16 @@ class _Run:
             else:
                 self.watch.started(Under(item.source.slide, item.source.path, item.overview, item.mosaic))
                 yield item.job()
+
+    def _prepare(self, one: Candidate) -> Prepared | Refused | Known:
+        found = prepare(one, self.mosaic, self.params.mpp, self.known.claim, self.should_stop)
+        if isinstance(found, Prepared):
+            self._open.add(found)
+        return found
+
+    def _close(self, prepared: Prepared) -> None:
+        prepared.slide.close()
+        self._open.discard(prepared)
 
     def _keep(self, prepared: Prepared, encoded: Encoded) -> None:
         """Write a slide: its pictures and codes first, so that whatever the truth has is whole."""

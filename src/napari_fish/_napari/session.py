@@ -196,7 +196,7 @@ class Session(QObject):
         self.ended.emit()
 
     def _failed(self, error: Exception) -> None:
-        self.failed.emit(str(error) if isinstance(error, FishError) else f"{type(error).__name__}: {error}")
+        self.failed.emit(in_words(error))
 
     def _opened(self, database: Database) -> None:
         old, self.database = self.database, database
@@ -228,6 +228,11 @@ def session_of(viewer: Any) -> Session:
     if real not in _sessions:
         _sessions[real] = Session()
     return _sessions[real]
+
+
+def in_words(error: Exception) -> str:
+    """Return what went wrong, for people."""
+    return str(error) if isinstance(error, FishError) else f"{type(error).__name__}: {error}"
 
 
 def _open(path: str | Path, device: str, progress: Any, should_stop: Any) -> Database:

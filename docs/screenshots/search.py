@@ -30,7 +30,10 @@ def _demo() -> tuple[Path, Path]:
         labels = folder / "slides" / "labels.csv"
         labels.write_text("\n".join(lines) + "\n")
         build(folder / "slides", folder / "archive.fish", labels).close()
-        _made["database"], _made["slide"] = folder / "archive.fish", folder / "slides" / f"{specs[0].name}.tif"
+        _made["database"], _made["slide"] = (
+            folder / "archive.fish",
+            folder / "slides" / f"{specs[0].name}.tif",
+        )
     return _made["database"], _made["slide"]
 
 
@@ -134,7 +137,7 @@ def running(file: Path) -> None:
     from napari_fish._napari.show import take_picture
 
     database, slide = _demo()
-    with _scene(slide, database) as (viewer, widget):
+    with _scene(slide, database) as (viewer, _):
         session = session_of(viewer)
         # The picture takes longer than the search, so the picture must hold its end back.
         session.started.emit(f"Searching for {slide.name} …")

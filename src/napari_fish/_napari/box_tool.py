@@ -23,7 +23,7 @@ from napari_fish.archive.asking import Region
 
 LAYER = "Search box"
 COLOUR = "#ffd166"
-FILL = (1.0, 0.82, 0.4, 0.12)
+FILL = "#ffd1661f"
 EDGE = 1 / 40
 """Width of the outline as a share of the box's side."""
 CLICK_PX = 4
@@ -136,7 +136,7 @@ class BoxTool(QObject):
         shapes = self.layer
         if shapes is None:
             shapes = Shapes(ndim=2, name=LAYER, edge_color=COLOUR, face_color=FILL, **place)
-            shapes.current_edge_color, shapes.current_face_color = COLOUR, "#ffd1661f"
+            shapes.current_edge_color, shapes.current_face_color = COLOUR, FILL
             shapes.events.data.connect(self._edited)
             selected = list(self._viewer.layers.selection)
             self._viewer.add_layer(shapes)

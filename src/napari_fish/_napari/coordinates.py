@@ -45,7 +45,7 @@ def world_to_level0(layer: Any, slide: Slide, points: ArrayLike, units: Units = 
 
 def world_to_data(layer: Any, points: ArrayLike, units: Units = None) -> Points:
     """Convert positions in the viewer to the last two data axes of any layer; units as for the others."""
-    matrix, offset = placement(layer)
+    matrix, offset = _affine(layer)
     own = _last_two(points) * _unit_factor(units, layer)
     return np.linalg.solve(matrix, (own - offset).T).T
 
@@ -65,7 +65,7 @@ def level0_to_world(layer: Any, slide: Slide, points: ArrayLike, units: Units = 
     ndarray, shape (n, 2)
         Rows and columns in world coordinates.
     """
-    matrix, offset = placement(layer)
+    matrix, offset = _affine(layer)
     data = _last_two(points)[:, ::-1] / _level0_per_pixel(layer, slide) - 0.5
     return (data @ matrix.T + offset) / _unit_factor(units, layer)
 
@@ -87,25 +87,30 @@ def drawn_to_level0(drawn: Any, points: ArrayLike, layer: Any, slide: Slide) -> 
     ndarray, shape (n, 2)
         x and y in level-0 px.
     """
-    matrix, offset = placement(drawn)
+    matrix, offset = _affine(drawn)
     return world_to_level0(layer, slide, _last_two(points) @ matrix.T + offset, units=drawn.units)
 
 
 def level0_to_drawn(drawn: Any, points: ArrayLike, layer: Any, slide: Slide) -> Points:
     """Convert level-0 px (x, y) to data (rows, columns) of a layer to draw on."""
-    matrix, offset = placement(drawn)
+    matrix, offset = _affine(drawn)
     world = level0_to_world(layer, slide, points, units=drawn.units)
     return np.linalg.solve(matrix, (world - offset).T).T
 
 
 def world_um_per_pixel(layer: Any) -> tuple[float, float] | None:
     """Return the size of a layer's pixel along rows and columns in µm; None when its units are no length."""
-    matrix, _ = placement(layer)
+    matrix, _ = _affine(layer)
     sizes = np.linalg.norm(matrix, axis=0)
     units = [_micrometres(unit) for unit in layer.units[-2:]]
     if units[0] is None or units[1] is None:
         return None
     return float(sizes[0]) * units[0], float(sizes[1]) * units[1]
+
+
+def placement(layer: Any) -> tuple[Points, Points]:
+    """Return matrix and offset that take the last two data axes of a layer to its last two world axes."""
+    return _affine(layer)
 
 
 def image_shape(layer: Any) -> tuple[int, int]:
@@ -115,7 +120,7 @@ def image_shape(layer: Any) -> tuple[int, int]:
     return int(rows), int(columns)
 
 
-def placement(layer: Any) -> tuple[Points, Points]:
+def _affine(layer: Any) -> tuple[Points, Points]:
     """Return matrix and offset that take the last two data axes to the last two world axes."""
     origin = np.zeros(layer.ndim)
     corner = np.asarray(layer.data_to_world(origin), float)[-2:]

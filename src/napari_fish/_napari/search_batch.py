@@ -69,6 +69,7 @@ class BatchQueue(QObject):
         self._session = session
         self._worker: JobWorker | None = None
         self._params = SearchParams()
+        self._database: Any = None
         self.tasks: list[Task] = []
         session.database_changed.connect(self._other_database)
 
@@ -106,8 +107,9 @@ class BatchQueue(QObject):
         said += f", {failed} failed" if failed else ""
         return f"{said}; going on …" if self.running else f"{said}."
 
-    def _other_database(self, _: Any) -> None:
-        self.stop()
+    def _other_database(self, database: Any) -> None:
+        if database is not self._database:
+            self.stop()
 
     def _next(self) -> None:
         task = next((task for task in self.tasks if task.state == WAITING), None)
@@ -117,6 +119,7 @@ class BatchQueue(QObject):
             self.changed.emit()
             return
         task.state = SEARCHING
+        self._database = database
         worker = JobWorker(search_in, database, task.question, None, task.mpp, self._params)
         worker.returned.connect(partial(self._found, task))
         worker.errored.connect(partial(self._failed, task))

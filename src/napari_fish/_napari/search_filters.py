@@ -80,8 +80,9 @@ class FilterBar(QWidget):
 
     def show_database(self, database: Database | None) -> None:
         """Offer the columns of another database; its slides are counted in the background."""
+        if database is not self._database:
+            self._where = ()
         self._database, self._counts = database, {}
-        self._where = ()
         self._show()
         self.columns.clear()
         if database is not None:
@@ -159,7 +160,7 @@ class FilterBar(QWidget):
         self.plus = named("search", QPushButton("Add"), "filter_add", "Put this filter in force.")
         self.left = named("search", QLabel(), "filter_left", "How many slides the filters leave.")
         self.left.setWordWrap(True)
-        for box, shortest in ((self.columns, 5), (self.values, 8), (self.sign, 3)):
+        for box, shortest in ((self.columns, 4), (self.values, 4), (self.sign, 2)):
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             box.setMinimumContentsLength(shortest)
         row = QHBoxLayout()

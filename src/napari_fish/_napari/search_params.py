@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLabel, QSpinBox, QWidget
+from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLabel, QSizePolicy, QSpinBox, QWidget
 
 from napari_fish._napari.controls import named
 from napari_fish._napari.search_filters import FilterBar
@@ -30,6 +30,7 @@ RANKING_HELP = {
     "label-free": "By distance alone, without looking at any label.",
 }
 MOST_SLIDES = 200
+LABEL_PX = 84
 
 
 class ParamsPanel(QWidget):
@@ -112,19 +113,20 @@ class ParamsPanel(QWidget):
         form = QFormLayout(self)
         form.setContentsMargins(0, 0, 0, 0)
         form.setVerticalSpacing(4)
-        form.addRow("slides wanted", self.k)
-        form.addRow("", self.exclude)
-        form.addRow("mode", self.mode)
-        form.addRow("", self.mode_help)
-        form.addRow("only slides", self.filters)
+        form.addRow(field_label("slides wanted"), self.k)
+        form.addRow(field_label("mode"), self.mode)
+        form.addRow(self.mode_help)
+        form.addRow(self.exclude)
+        form.addRow(field_label("only slides whose"))
+        form.addRow(self.filters)
 
         self.more = QWidget()
         rest = QFormLayout(self.more)
         rest.setContentsMargins(0, 0, 0, 0)
         rest.setVerticalSpacing(4)
-        rest.addRow("ranking", self.ranking)
-        rest.addRow("", self.ranking_help)
-        rest.addRow("votes on", self.target)
+        rest.addRow(field_label("ranking"), self.ranking)
+        rest.addRow(self.ranking_help)
+        rest.addRow(field_label("votes on"), self.target)
 
         self.k.valueChanged.connect(self._changed)
         for box in (self.mode, self.ranking, self.target):
@@ -142,8 +144,16 @@ def _choice(name: str, tip: str, choices: tuple[str, ...], explained: dict[str, 
     return box
 
 
+def field_label(text: str) -> QLabel:
+    """Return a label as wide as all others of the widget, so that the fields stand below each other."""
+    label = QLabel(text)
+    label.setMinimumWidth(LABEL_PX)
+    return label
+
+
 def _explanation(name: str, tip: str) -> QLabel:
     label = named("search", QLabel(), name, tip)
     label.setWordWrap(True)
     label.setStyleSheet("font-style: italic;")
+    label.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
     return label

@@ -29,6 +29,7 @@ from napari_fish._napari.queries import (
     unwrapped,
 )
 from napari_fish._napari.query_layers import LAYER as MOSAICS
+from napari_fish._napari.search_params import field_label
 from napari_fish._napari.shortcuts import with_shortcut
 
 PATCH_UM = 512.0
@@ -240,7 +241,7 @@ class QueryPanel(QWidget):
         self.size.addItems([f"{PATCH_UM:.0f} µm square", "free"])
         self.live = named(
             "search",
-            QCheckBox("Live"),
+            QCheckBox("Live: search when the box is placed or moved"),
             "live",
             "Search as soon as the box is placed, and anew when it is moved.",
         )
@@ -252,8 +253,8 @@ class QueryPanel(QWidget):
 
         form = QFormLayout()
         form.setVerticalSpacing(4)
-        form.addRow("slide", self.slide)
-        form.addRow("µm per px", self.mpp_box)
+        form.addRow(field_label("slide"), self.slide)
+        form.addRow(field_label("µm per px"), self.mpp_box)
         grid = QGridLayout()
         grid.setSpacing(4)
         for row, controls in enumerate(
@@ -265,9 +266,7 @@ class QueryPanel(QWidget):
         ):
             for column, control in enumerate(controls):
                 grid.addWidget(control, row, column)
-        grid.addWidget(self.live, 1, 2)
-        grid.setColumnStretch(0, 1)
-        grid.setColumnStretch(1, 1)
+        grid.addWidget(self.live, 3, 0, 1, 2)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)

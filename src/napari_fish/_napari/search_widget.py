@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qtpy.QtCore import QMimeData, QTimer
+from qtpy.QtCore import QMimeData, Qt, QTimer
 from qtpy.QtWidgets import (
     QApplication,
     QFileDialog,
@@ -220,7 +220,8 @@ class SearchWidget(QWidget):
     def _database_changed(self, database: Database | None) -> None:
         self._settled = True
         self.params.show_database(database)
-        self._drawn.clear()
+        if self._session.current is None:
+            self._drawn.clear()
         if database is None:
             self.say("Open a database to search in.")
             return
@@ -331,6 +332,7 @@ class SearchWidget(QWidget):
         scroll = QScrollArea()
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setWidgetResizable(True)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setWidget(inside)
         buttons = QHBoxLayout()
         buttons.addWidget(self.cancel_button)

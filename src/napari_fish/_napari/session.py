@@ -94,6 +94,12 @@ class Session(QObject):
         """Open a database and make ready to search it, in the background."""
         self._run(f"Opening {Path(path).name} …", self._opened, _open, path, device)
 
+    def refresh(self) -> None:
+        """Show what was written to the open database since, and tell all widgets; answers so far are kept."""
+        database = self.database
+        if database is not None:
+            self._run(f"Reading {database.path.name} …", self._refreshed, _refresh, database)
+
     def close(self) -> None:
         """Close the database."""
         self.cancel()
@@ -198,6 +204,10 @@ class Session(QObject):
     def _failed(self, error: Exception) -> None:
         self.failed.emit(in_words(error))
 
+    def _refreshed(self, database: Database) -> None:
+        if database is self.database:
+            self.database_changed.emit(database)
+
     def _opened(self, database: Database) -> None:
         old, self.database = self.database, database
         if old is not None:
@@ -243,6 +253,11 @@ def _open(path: str | Path, device: str, progress: Any, should_stop: Any) -> Dat
     except FishError:
         database.close()
         raise
+    return database
+
+
+def _refresh(database: Database, progress: Any, should_stop: Any) -> Database:
+    database.refresh()
     return database
 
 

@@ -8,14 +8,14 @@ from typing import Any
 from qtpy.QtCore import QPointF, QRect, QRectF, QSize, Qt
 from qtpy.QtGui import QColor, QFont, QFontMetrics, QImage, QPainter, QPainterPath, QPen, QPolygonF
 
-from napari_fish._napari.gallery_order import closeness_in_short, regions_in_words, where_from
+from napari_fish._napari.gallery_order import closeness_in_short, regions_in_words
 from napari_fish._napari.look import Look, ink_on
 from napari_fish.search import Results, SlideHit
 from napari_fish.search.verdict import bar_of
 
-SIZES = {"small": 84, "medium": 120, "large": 172, "huge": 248}
+SIZES = {"small": 84, "medium": 128, "large": 176, "huge": 248}
 """Side of the picture in px."""
-PAD, THUMB, LEAST_WIDTH = 7, 22, 124
+PAD, THUMB, LEAST_WIDTH = 7, 22, 132
 # A fist with its thumb up, in a square of 16.
 _HAND = [(5, 7), (8, 2), (10, 2), (10, 6.2), (14, 6.2), (14.6, 7.4), (13.2, 14), (5, 14)]
 _CUFF = QRectF(1.6, 7, 2.4, 7)
@@ -94,7 +94,7 @@ def paint_card(
     """
     if chosen or hovered:
         painter.setPen(QPen(look.accent, 2) if chosen else QPen(look.line, 1))
-        painter.setBrush(look.track if chosen else Qt.BrushStyle.NoBrush)
+        painter.setBrush(look.chosen if chosen else Qt.BrushStyle.NoBrush)
         painter.drawRoundedRect(QRectF(card.rect).adjusted(2, 2, -2, -2), 5, 5)
     _paint_picture(painter, card, image, look, colour, hit)
     for rect, up in ((card.up, True), (card.down, False)):
@@ -159,12 +159,21 @@ def _paint_words(
     painter.drawEllipse(dot)
     _text(painter, diagnosis.adjusted(14, 0, 0, 0), hit.diagnosis or "not known", look.text, left, bold=True)
     if len(others) == 4:
-        _text(painter, others.pop(0), where_from(hit), look.soft, left)
+        _paint_origin(painter, others.pop(0), hit, look)
     _paint_bar(painter, others[0], hit, results, look)
     _text(painter, others[1], closeness_in_short(hit.percentile), look.text, left)
     if len(others) == 3:
-        said = "filled in · " if hit.filled else ""
-        _text(painter, others[2], said + regions_in_words(hit, results), look.soft, left)
+        said = "filled in" if hit.filled else regions_in_words(hit, results)
+        _text(painter, others[2], said, look.soft, left)
+
+
+def _paint_origin(painter: QPainter, rect: QRect, hit: SlideHit, look: Look) -> None:
+    """Write site and patient; where there is no room for both, the site is cut."""
+    metrics = painter.fontMetrics()
+    patient = f" · {hit.patient}" if hit.patient and hit.site else hit.patient
+    room = max(rect.width() - metrics.horizontalAdvance(patient), rect.width() // 3)
+    text = metrics.elidedText(hit.site, Qt.TextElideMode.ElideRight, room) + patient
+    _text(painter, rect, text, look.soft, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
 
 
 def _paint_bar(painter: QPainter, rect: QRect, hit: SlideHit, results: Results, look: Look) -> None:

@@ -28,6 +28,7 @@ from napari_fish.search import Hit, Results, SlideHit
 from napari_fish.search.colours import Colours
 from napari_fish.search.reportparts import FATES, bits, closeness
 from napari_fish.search.values import ListFate
+from napari_fish.search.verdict import matched_regions
 
 PICTURE = 104
 ICON = 40
@@ -152,6 +153,9 @@ class ExplainPanel(QTabWidget):
         lists = () if results is None else results.explanation.lists
         order = list(FATES)
         rows = sorted(lists, key=lambda f: (order.index(f.fate), f.entropy or 0.0, f.query_index))[:MOST_ROWS]
+        labelled = any(fate.entropy is not None for fate in rows)
+        for column in (2, 4):
+            self._table.setColumnHidden(column, not labelled)
         self._table.setRowCount(len(rows))
         self._icons: dict[int, QTableWidgetItem] = {}
         for i, fate in enumerate(rows):

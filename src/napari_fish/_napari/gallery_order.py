@@ -90,7 +90,7 @@ def closeness_in_short(percentile: float | None) -> str:
 def regions_in_words(hit: SlideHit, results: Results) -> str:
     """Say how many of the query's regions match a hit."""
     matched, total = matched_regions(hit, results)
-    return f"{matched} of {total} regions" if total != 1 else "1 region" if matched else "no region within"
+    return f"{matched} of {total} region{'' if total == 1 else 's'}"
 
 
 def described(hit: SlideHit, results: Results) -> str:

@@ -20,8 +20,8 @@ class Look:
         Background and text.
     soft, line, track
         Less important text, thin lines, and the empty part of a bar.
-    accent
-        What is chosen.
+    accent, chosen
+        Frame and background of what is chosen.
     warn, wrong
         Text that must be read, and text that says what went wrong.
     """
@@ -33,6 +33,7 @@ class Look:
     line: QColor
     track: QColor
     accent: QColor
+    chosen: QColor
     warn: QColor
     wrong: QColor
 
@@ -43,14 +44,16 @@ def look_of(widget: Any) -> Look:
     palette = widget.palette()
     base, text = palette.color(QPalette.ColorRole.Window), palette.color(QPalette.ColorRole.WindowText)
     dark = base.lightness() < text.lightness()
+    accent = QColor("#4ea8de" if dark else "#0072b2")
     return Look(
         dark,
         base,
         text,
-        mixed(text, base, 0.35),
+        mixed(text, base, 0.28),
         mixed(text, base, 0.75),
         mixed(text, base, 0.82),
-        QColor("#4ea8de" if dark else "#0072b2"),
+        accent,
+        mixed(base, accent, 0.16),
         QColor("#f0b840" if dark else "#8a5a00"),
         QColor("#ff8080" if dark else "#b3263a"),
     )

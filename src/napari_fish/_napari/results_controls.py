@@ -12,7 +12,6 @@ from qtpy.QtWidgets import (
     QMenu,
     QPushButton,
     QSizePolicy,
-    QToolButton,
     QWidget,
 )
 from superqt import QFlowLayout
@@ -59,10 +58,8 @@ class ResultsControls(QWidget):
         self._clear = self._button(
             "Clear", "clear", "Leave the comparison: the viewer as it was.", self.clear
         )
-        self._export = named("results", QToolButton(), "export", "Write the answer to a file.")
-        self._export.setText("Export")
+        self._export = self._button("Export", "export", "Write the answer to a file.", None)
         self._export.setMenu(export_menu)
-        self._export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         reset = self._button("Reset", "reset", "Size, order and groups as at first.", None)
         reset.clicked.connect(self.reset)
         flow = QFlowLayout(self)
@@ -118,10 +115,10 @@ class ResultsControls(QWidget):
             button.clicked.connect(lambda: signal.emit())
         return button
 
-    def _lens(self, objective: int) -> QToolButton:
+    def _lens(self, objective: int) -> QPushButton:
         tip = f"Show the canvas as through a {objective}x objective: one px is {10 / objective:g} µm."
-        button = named("results", QToolButton(), f"x{objective}", tip)
-        button.setText(f"{objective}x")
+        button = self._button(f"{objective}x", f"x{objective}", tip, None)
+        button.setMinimumWidth(0)
         button.clicked.connect(lambda: self.zoom.emit(float(objective)))
         return button
 

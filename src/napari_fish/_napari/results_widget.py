@@ -255,8 +255,10 @@ class ResultsWidget(QWidget):
         )
         self._progress.setVisible(bool(self._doing))
         self._doing_label.setText(self._doing)
-        self._title.setText("" if answer is None else title_of(answer))
+        self._title.setText("" if answer is None else f"Similar to {answer.results.query}")
         self._title.setVisible(answer is not None)
+        self._how.setText("" if answer is None else how_in_words(answer))
+        self._how.setVisible(answer is not None)
         self._strip.setVisible(answer is not None)
         self._gallery.say(self._message(), wrong=bool(self._error))
         self._paint_texts()
@@ -277,6 +279,7 @@ class ResultsWidget(QWidget):
         results = None if self._answer is None else self._answer.results
         notes = notes_of(results) if results is not None and results.hits else []
         more = f" (and {len(notes) - MOST_NOTES} more)" if len(notes) > MOST_NOTES else ""
+        self._how.setStyleSheet(f"color: {look.soft.name()};")
         _write(self._notes, "\n".join(notes[:MOST_NOTES]) + more, look.warn.name())
         self._notes.setToolTip("\n".join(notes))
         wrong = self._error if self._model.rowCount() else ""
@@ -339,7 +342,13 @@ class ResultsWidget(QWidget):
         self._strip = VoteStrip()
         self._strip.setObjectName("results.votes")
         self._title = named("results", QLabel(), "title", "What was searched for, and how.")
-        self._title.setWordWrap(True)
+        self._how = named("results", QLabel(), "how", "How it was searched.")
+        bold = self._title.font()
+        bold.setBold(True)
+        self._title.setFont(bold)
+        for label in (self._title, self._how):
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            label.setWordWrap(True)
         self._notes = named("results", QLabel(), "notes", "")
         self._state = named("results", QLabel(), "state", "What was done or went wrong.")
         for label in (self._notes, self._state):
@@ -358,7 +367,11 @@ class ResultsWidget(QWidget):
         for part in (self._doing_label, self._bar, self._cancel):
             running.addWidget(part, 1 if part is self._bar else 0)
         self._head = QBoxLayout(QBoxLayout.Direction.LeftToRight)
-        self._head.addWidget(self._title, 2)
+        titles = QVBoxLayout()
+        titles.setSpacing(0)
+        titles.addWidget(self._title)
+        titles.addWidget(self._how)
+        self._head.addLayout(titles, 2)
         self._head.addWidget(self._strip, 3)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._splitter.setObjectName("results.splitter")
@@ -377,15 +390,22 @@ class ResultsWidget(QWidget):
         layout.addWidget(self._splitter, 1)
 
 
-def title_of(answer: Answer) -> str:
-    """Say what was searched for, and how."""
+def how_in_words(answer: Answer) -> str:
+    """Say how an answer was found."""
     results = answer.results
     slides = len(results.hits)
-    found = f"{slides} slide{'' if slides == 1 else 's'}"
-    took = f"{sum(results.elapsed_ms.values()):.0f} ms"
     judged = len(answer.feedback.in_force)
-    refined = f", refined by {judged} thumb{'' if judged == 1 else 's'}" if judged else ""
-    return f"Similar to {results.query}\n{found}, {results.mode} search, ranking {results.ranking}, {took}{refined}"
+    return ", ".join(
+        part
+        for part in (
+            f"{slides} slide{'' if slides == 1 else 's'}",
+            f"{results.mode} search",
+            f"ranking {results.ranking}",
+            f"{sum(results.elapsed_ms.values()):.0f} ms",
+            f"refined by {judged} thumb{'' if judged == 1 else 's'}" if judged else "",
+        )
+        if part
+    )
 
 
 def pending_judgements(now: Feedback, searched: Feedback) -> int:

@@ -16,10 +16,12 @@ from napari_fish.search.verdict import Tally, Vote, certainty_in_words, tally
 BAR = 12
 
 
-def vote_in_words(vote: Vote, votes: Tally) -> str:
+def vote_in_words(vote: Vote, votes: Tally, *, short: bool = False) -> str:
     """Say what speaks for a label."""
+    if short:
+        return f"{vote.label or 'not known'} {vote.count}"
     sure = certainty_in_words(vote.certainty)
-    text = f"{vote.label or 'not known'} {vote.count} of {votes.total}"
+    text = f"{vote.label or 'not known'} {vote.count} of {votes.total} {votes.voters}"
     return f"{text}, {sure}" if sure else text
 
 
@@ -78,6 +80,7 @@ class VoteStrip(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         x, width = 0.0, float(self.width())
         names = QRect(0, BAR + 3, self.width(), self.fontMetrics().height())
+        texts = self._texts()
         for vote in self._votes.votes:
             colour = QColor(self._colours.of(vote.label, look.dark))
             wide = width * vote.share
@@ -85,21 +88,29 @@ class VoteStrip(QWidget):
             painter.fillRect(QRectF(x, 0, max(2.0, wide - 1), BAR), colour)
             painter.setOpacity(1.0)
             x += wide
-            names = self._paint_name(painter, names, vote, colour, look.text)
+            names = self._paint_name(painter, names, texts[vote.label], colour, look.text)
         painter.end()
 
-    def _paint_name(self, painter: QPainter, room: QRect, vote: Vote, colour: QColor, ink: QColor) -> QRect:
-        """Write a label into the room that is left, and return what is left then."""
+    def _texts(self) -> dict[str, str]:
+        """Return what to write for each label, in short where there is little room."""
         assert self._votes is not None
-        metrics = self.fontMetrics()
+        for short in (False, True):
+            texts = {vote.label: vote_in_words(vote, self._votes, short=short) for vote in self._votes.votes}
+            if sum(self._wide(text) for text in texts.values()) <= self.width():
+                break
+        return texts
+
+    def _wide(self, text: str) -> int:
+        return 14 + self.fontMetrics().horizontalAdvance(text) + 18
+
+    def _paint_name(self, painter: QPainter, room: QRect, text: str, colour: QColor, ink: QColor) -> QRect:
+        """Write a label into the room that is left, and return what is left then."""
         if room.width() < 40:
             return room
-        text = metrics.elidedText(
-            vote_in_words(vote, self._votes), Qt.TextElideMode.ElideRight, room.width() - 16
-        )
+        text = self.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room.width() - 16)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(colour)
         painter.drawEllipse(QRectF(room.left(), room.center().y() - 4, 9, 9))
         painter.setPen(ink)
         painter.drawText(room.adjusted(14, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, text)
-        return room.adjusted(14 + metrics.horizontalAdvance(text) + 18, 0, 0, 0)
+        return room.adjusted(self._wide(text), 0, 0, 0)

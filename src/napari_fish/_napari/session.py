@@ -151,6 +151,11 @@ class Session(QObject):
         self.feedback = self.feedback.judge(hit, relevant)
         self.judged.emit(self.feedback)
 
+    def withdraw(self, hit: SlideHit) -> None:
+        """Take back what the user said of a hit."""
+        self.feedback = self.feedback.withdraw(hit.slide)
+        self.judged.emit(self.feedback)
+
     def undo(self) -> None:
         """Take the last judgement back; where an answer was refined with it, show the one before."""
         current = self.current

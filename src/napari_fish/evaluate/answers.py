@@ -49,12 +49,12 @@ class Questions:
     def take(self, at: Sequence[int]) -> Questions:
         """Return some of the questions."""
         chosen = list(at)
-        texts = {
-            name: tuple(getattr(self, name)[i] for i in chosen)
-            for name in ("names", "own", "patients", "within")
-        }
-        arrays = {name: getattr(self, name)[chosen] for name in ("slides", "rows", "truth")}
-        return Questions(labels=self.labels, **arrays, **texts)
+        taken: dict[str, Any] = {"labels": self.labels}
+        for name in ("names", "own", "patients", "within"):
+            taken[name] = tuple(getattr(self, name)[i] for i in chosen)
+        for name in ("slides", "rows", "truth"):
+            taken[name] = getattr(self, name)[chosen]
+        return Questions(**taken)
 
     @property
     def patient_numbers(self) -> Ints:

@@ -192,10 +192,11 @@ class Asker:
             rows[i, :take], distances[i, :take] = one.lists.rows[:take], one.lists.distances[:take]
         short = np.flatnonzero(ranked < depth) if p.fills else np.empty(0, np.int64)
         if len(short):
-            codes = [queries[i].barcodes for i in short]
-            allowed: list[Mask | None] = [masks[i] for i in short]
+            at_short = short.tolist()
+            codes = [queries[i].barcodes for i in at_short]
+            allowed: list[Mask | None] = [masks[i] for i in at_short]
             more = exact(self.store, codes, allowed, k=2 * depth, radius=None, threads=p.threads)
-            for i, lists in zip(short.tolist(), more, strict=True):
+            for i, lists in zip(at_short, more, strict=True):
                 new = ~np.isin(lists.rows, rows[i])
                 take = min(depth - int(ranked[i]), int(new.sum()))
                 at = slice(int(ranked[i]), int(ranked[i]) + take)

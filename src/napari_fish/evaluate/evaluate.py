@@ -83,8 +83,8 @@ def evaluate(
     of_slide, threshold = labels_of_slides(store, p.target), threshold_of(store, p.threshold)[0]
     latency, recall = run.latencies(ways), run.recalls(ways)
     lines = [
-        score_way(way, found, questions, of_slide, p.k, threshold, resamples, *measured)
-        for way, found, *measured in zip(ways, answers, latency, recall, strict=False)
+        score_way(way, found, questions, of_slide, p.k, threshold, resamples, times, share)
+        for way, found, times, share in zip(ways, answers, latency, recall, strict=False)
     ]
     ablation = [
         score_way(way, found, questions, of_slide, p.k, threshold, resamples)
@@ -202,7 +202,7 @@ class _Run:
             table = kept["times"]
         self._done += _TIME // 2
         self._report(self._done)
-        return [Times(*row[:3], int(row[3])) for row in table.tolist()]
+        return [Times(middle, low, high, int(n)) for middle, low, high, n in table.tolist()]
 
     def recalls(self, ways: Sequence[Way]) -> list[float]:
         """Measure how many of the true neighbours each mode finds."""

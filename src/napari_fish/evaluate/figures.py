@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -180,9 +179,9 @@ def speed_lines(
     """
     points: dict[str, list[tuple[int, Times]]] = {}
     for row in rows:
-        times = row.slide if whole else row.patch
-        if times is not None:
-            points.setdefault(row.mode, []).append((row.mosaics, times))
+        measured = row.slide if whole else row.patch
+        if measured is not None:
+            points.setdefault(row.mode, []).append((row.mosaics, measured))
     if not points:
         return ""
     height, left, right, top, bottom = 300, 62, width - 110, 12, 256
@@ -208,7 +207,7 @@ def speed_lines(
             parts.append(_text(x, bottom + 16, f"{n:,}".replace(",", " "), theme.soft, 11, "middle"))
             last = x
     parts.append(_text((left + right) / 2, bottom + 34, "mosaics in the database", theme.soft, 11, "middle"))
-    ends = []
+    ends = list[tuple[float, str, str]]()
     for number, (mode, mine) in enumerate(points.items()):
         colour = LIGHT[number % len(LIGHT)]
         mine = sorted(mine, key=lambda point: point[0])
@@ -217,14 +216,12 @@ def speed_lines(
         parts.append(f'<polygon points="{_points(band)}" fill="{colour}" fill-opacity="0.15"/>')
         parts.append(f'<polyline points="{_points(line)}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in line]
-        ends.append([line[-1][1], mode, colour])
-    ends.sort(key=lambda end: end[0])
-    for before, end in pairwise(ends):
-        end[0] = max(end[0], before[0] + 15)
-    for y, mode, _ in ends:
-        parts.append(_text(right + 8, y + 4, mode, theme.ink, 12))
-    for y, _, colour in ends:
-        parts.append(f'<rect x="{right + 3}" y="{y - 5:.1f}" width="3" height="10" fill="{colour}"/>')
+        ends.append((line[-1][1], mode, colour))
+    y = -math.inf
+    for wanted, mode, colour in sorted(ends):
+        y = max(wanted, y + 15)
+        parts.append(_text(right + 10, y + 4, mode, theme.ink, 12))
+        parts.append(f'<rect x="{right + 4}" y="{y - 5:.1f}" width="3" height="10" fill="{colour}"/>')
     return _svg(width, height, parts, title, theme)
 
 

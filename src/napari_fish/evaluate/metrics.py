@@ -88,7 +88,7 @@ def majority_right(labels: ArrayLike, truth: ArrayLike, definition: Definition =
     needed = -(-table.shape[1] // 2) + (definition.short == ">")
     few_right = (table == own[:, None]).sum(axis=1) >= needed
     short = (table == ABSENT).any(axis=1)
-    return np.where(short, few_right, majority(table) == own)
+    return np.asarray(np.where(short, few_right, majority(table) == own), np.bool_)
 
 
 def average_precision(labels: ArrayLike, truth: ArrayLike, definition: Definition = PAPER) -> Floats:

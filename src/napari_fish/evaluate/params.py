@@ -19,7 +19,7 @@ PATCHES = 2000
 ABLATION: dict[str, Ranking] = {
     "naive": "fish-naive", "+weighted": "fish-weighted", "+clean": "fish-clean", "+filter": "fish"
 }  # fmt: skip
-LABEL_FREE = "label-free"
+LABEL_FREE: Ranking = "label-free"
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,10 @@ def ask_all(
 
 
 def _tasks(source: Store, questions: Questions, ways: Sequence[SearchParams], level: Level) -> list[Task]:
-    sizes = source.mosaics_per_slide[questions.slides] if level == "slide" else np.ones(len(questions))
-    of_batch = ((np.cumsum(sizes) - sizes) // BATCH_MOSAICS).astype(np.int64)
+    sizes = np.ones(len(questions), np.int64)
+    if level == "slide":
+        sizes = source.mosaics_per_slide[questions.slides]
+    of_batch = (np.cumsum(sizes) - sizes) // BATCH_MOSAICS
     batches = [np.flatnonzero(of_batch == number).tolist() for number in np.unique(of_batch)]
     return [
         Task(way, at[0], questions.take(at), params, level)

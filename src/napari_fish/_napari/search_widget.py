@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qtpy.QtCore import QMimeData, Qt, QTimer
 from qtpy.QtWidgets import (
@@ -35,6 +35,9 @@ from napari_fish._napari.shortcuts import bind_shortcuts
 from napari_fish.archive import Database
 from napari_fish.search import SearchParams
 
+if TYPE_CHECKING:
+    import napari.viewer
+
 PAUSE_MS = 200
 """A search starts when box or parameters have not been changed for so long."""
 WRONG = "#e05050"
@@ -49,7 +52,7 @@ class SearchWidget(QWidget):
         Where the slides are open.
     """
 
-    def __init__(self, viewer: Any, parent: QWidget | None = None) -> None:
+    def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._viewer = viewer
         self._session = session_of(viewer)

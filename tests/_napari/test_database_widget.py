@@ -22,7 +22,7 @@ from napari_fish.database import DiskStore
 from tests.mosaic.conftest import glass
 from tests.slides.conftest import write_tiff
 
-from .small_archive import write_archive, write_encoder, write_slide
+from .tiny_slides import write_archive, write_encoder, write_slide
 
 SLIDES = 4
 LONG = 240_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qtpy.QtCore import QSize, Qt
 from qtpy.QtWidgets import (
@@ -28,6 +28,9 @@ from napari_fish._napari.session import session_of
 from napari_fish.building.summary import Summary
 from napari_fish.database.schema import FILE
 
+if TYPE_CHECKING:
+    import napari.viewer
+
 OWNER = "database"
 WIDTH = 380
 
@@ -41,7 +44,7 @@ class DatabaseWidget(QWidget):
         Whose widgets share the database.
     """
 
-    def __init__(self, viewer: Any, parent: QWidget | None = None) -> None:
+    def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session_of(viewer)
         self._make()

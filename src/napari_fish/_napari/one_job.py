@@ -34,11 +34,11 @@ class OneJob(QObject):
         super().__init__(owner)
         self._now: list[JobWorker] = []
         # The list, not this object, which is gone by then.
-        stop = partial(_stop_all, self._now)
-        owner.destroyed.connect(stop)
+        abandon = partial(_abandon, self._now)
+        owner.destroyed.connect(abandon)
         application = QCoreApplication.instance()
         if application is not None:
-            application.aboutToQuit.connect(stop)
+            application.aboutToQuit.connect(abandon)
 
     @property
     def busy(self) -> bool:
@@ -64,7 +64,8 @@ class OneJob(QObject):
 
     def cancel(self) -> None:
         """Stop what is going on; returns at once."""
-        _stop_all(self._now)
+        for worker in self._now:
+            worker.cancel()
 
     def _if_current(self, worker: JobWorker, react: Callable[..., None], *args: Any) -> None:
         if self._now == [worker]:
@@ -84,6 +85,8 @@ def in_words(error: Exception) -> str:
     return text.replace("--patient", "Patient")
 
 
-def _stop_all(workers: list[JobWorker], *_: Any) -> None:
+def _abandon(workers: list[JobWorker], *_: Any) -> None:
+    """Stop workers whose owner is gone; nobody is left to hear of them."""
     for worker in workers:
         worker.cancel()
+    workers.clear()

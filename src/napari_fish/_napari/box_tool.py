@@ -23,7 +23,7 @@ from napari_fish.archive.asking import Region
 
 LAYER = "Search box"
 COLOUR = "#ffd166"
-FILL = "#ffd1661f"
+FILL = "transparent"
 EDGE = 1 / 40
 """Width of the outline as a share of the box's side."""
 CLICK_PX = 4

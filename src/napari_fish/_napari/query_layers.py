@@ -19,7 +19,7 @@ LAYER = "Query mosaics"
 LOW, HIGH = np.array([0.27, 0.33, 0.53]), np.array([0.99, 0.55, 0.15])
 """Colours, RGB, of a mosaic that counted but led to no slide, and of the one that contributed most."""
 DROPPED = (0.55, 0.55, 0.55, 0.9)
-FILL = 0.22
+FILL = 0.14
 """How opaque the inside of the mosaic that contributed most is."""
 EDGE = 1 / 30
 """Width of an outline as a share of a mosaic's side."""

@@ -161,8 +161,10 @@ class SearchWidget(QWidget):
         if self._take(event.mimeData()):
             event.acceptProposedAction()
 
-    def _take(self, data: QMimeData) -> bool:
+    def _take(self, data: QMimeData | None) -> bool:
         """Open or search for what was pasted or dropped; return whether there was anything."""
+        if data is None:
+            return False
         paths = [Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()]
         if paths:
             self._take_files(paths)
@@ -198,7 +200,7 @@ class SearchWidget(QWidget):
         elif self.query.live.isChecked():
             self._box_pause.start()
         else:
-            self.say("The box is placed; press This box to search for it.")
+            self.say("The box is placed; press Search this box.")
 
     def _box_rested(self) -> None:
         if self._session.database is None and not self._session.busy:

@@ -7,7 +7,7 @@ from pathlib import Path
 from napari_fish.archive import build
 from napari_fish.slides.demo import SITE_OF, DemoSpec, write_demo_slide
 
-SIZE_UM = (1000.0, 900.0)
+SIZE_UM = (800.0, 700.0)
 DIAGNOSES = {"a": "lymphoma", "b": "lymphoma", "c": "sarcoma", "d": "sarcoma"}
 
 

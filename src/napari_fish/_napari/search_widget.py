@@ -351,13 +351,17 @@ def result_in_words(answer: Answer) -> str:
     """Return what was found and how long each step took, in a line."""
     results = answer.results
     steps = {name: ms for name, ms in results.elapsed_ms.items() if ms >= 0.5}
-    took = ", ".join(f"{name} {ms:.0f}" for name, ms in steps.items())
-    took = f" ({took} ms)" if took else ""
+    took = ", ".join(f"{name} {_duration(ms)}" for name, ms in steps.items())
+    took = f" ({took})" if took else ""
     found = f"{len(results)} of {results.k} slides" if len(results) < results.k else f"{len(results)} slides"
     return (
-        f"{found} for {results.query} in {sum(results.elapsed_ms.values()):.0f} ms{took}; "
+        f"{found} for {results.query} in {_duration(sum(results.elapsed_ms.values()))}{took}; "
         f"mode {results.mode}, ranking {results.ranking}."
     )
+
+
+def _duration(ms: float) -> str:
+    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
 
 
 def _line() -> QFrame:

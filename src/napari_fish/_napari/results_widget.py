@@ -29,7 +29,6 @@ from napari_fish._napari.results_export import Exporter
 from napari_fish._napari.session import Answer, session_of
 from napari_fish._napari.thumbnail_loader import PictureLoader
 from napari_fish._napari.vote_strip import VoteStrip
-from napari_fish.errors import FishError
 from napari_fish.search import Feedback, Hit, Results, SlideHit
 from napari_fish.search.verdict import notes_of
 
@@ -58,6 +57,7 @@ class ResultsWidget(QWidget):
         self._viewer = viewer
         self._session = session_of(viewer)
         self._answer: Answer | None = None
+        self._compared: Any = None
         self._doing = ""
         self._error = ""
         self._said, self._said_wrong = "", False
@@ -81,29 +81,23 @@ class ResultsWidget(QWidget):
     def compare(self) -> None:
         """Show query and hits side by side in the viewer."""
         if self._answer is not None and self._session.database is not None:
-            dark = True  # names are written on the canvas, which is dark in every theme's comparison
-            self._comparison().show(
-                self._answer,
-                self._session.database,
-                partial(self._model.colours.of, dark=dark),
-            )
+            colour_of = partial(self._model.colours.of, dark=True)
+            self._comparison().show(self._answer, self._session.database, colour_of)
 
-    def open_hit(self, hit: SlideHit, match: Hit | None = None) -> None:
-        """Open the slide of a hit and fly to the region; with a pair, draw it on slide and query."""
-        if self._session.database is None:
-            return
+    def open_hit(self, hit: SlideHit) -> None:
+        """Open the slide of a hit and fly to the region."""
         from napari_fish._napari.navigate import open_hit
 
-        try:
-            open_hit(self._viewer, self._session.database, hit, match)
-        except FishError as error:
-            self._say(str(error), True)
+        if self._session.database is not None:
+            open_hit(self._viewer, self._session.database, hit)
 
-    def jump(self) -> None:
-        """Open the chosen slide and draw what matches."""
-        hit = self._gallery.current_hit()
-        if hit is not None:
-            self.open_hit(hit, hit.matches[0] if hit.matches else None)
+    def jump(self, hit: SlideHit | None = None, match: Hit | None = None) -> None:
+        """Open the slide of a hit, by default the chosen one, and draw what matches on it and on the query."""
+        from napari_fish._napari.navigate import draw_matches
+
+        hit = hit or self._gallery.current_hit()
+        if hit is not None and self._answer is not None:
+            draw_matches(self._viewer, self._answer, hit, match, self._session.database)
 
     def search_from(self, hit: SlideHit, whole: bool) -> None:
         """Search for a hit's region, or for all of its slide."""
@@ -156,20 +150,39 @@ class ResultsWidget(QWidget):
         gallery.rested.connect(self._field.show_hit)
         gallery.left.connect(self._field.hide)
         gallery.asked_menu.connect(self._show_menu)
-        self._panel.jumped.connect(self.open_hit)
+        self._panel.jumped.connect(self.jump)
         controls.arranged.connect(self._arrange)
         controls.refine.connect(session.refine)
         controls.undo.connect(session.undo)
         controls.compare.connect(self.compare)
         controls.clear.connect(self._clear_comparison)
-        controls.jump.connect(self.jump)
+        controls.jump.connect(self._jump)
         controls.zoom.connect(self._zoom)
         self._cancel.clicked.connect(session.cancel)
 
+    def _jump(self) -> None:
+        self.jump()
+
     def _comparison(self) -> Any:
+        """Return the comparison of the viewer, made when first needed."""
         from napari_fish._napari.compare import comparison_of
 
-        return comparison_of(self._viewer)
+        if self._compared is None:
+            self._compared = comparison_of(self._viewer)
+            self._compared.changed.connect(self._compared_changed)
+            self._compared.started.connect(self._comparing)
+            self._compared.failed.connect(self._compare_failed)
+        return self._compared
+
+    def _comparing(self) -> None:
+        self._say("Opening slides to compare …")
+
+    def _compared_changed(self, shown: bool) -> None:
+        self._say("")
+        self._update()
+
+    def _compare_failed(self, message: str) -> None:
+        self._say(message, True)
 
     def _clear_comparison(self) -> None:
         self._comparison().clear()
@@ -249,7 +262,7 @@ class ResultsWidget(QWidget):
         self._controls.update_state(
             answered=answer is not None and bool(answer.results.hits),
             chosen=self._gallery.current_hit() is not None,
-            comparing=answer is not None,
+            comparing=self._compared is not None and self._compared.shown,
             pending=pending,
             judged=len(feedback.judgements),
         )
@@ -260,6 +273,7 @@ class ResultsWidget(QWidget):
         self._how.setText("" if answer is None else how_in_words(answer))
         self._how.setVisible(answer is not None)
         self._strip.setVisible(answer is not None)
+        self._panel.setVisible(answer is not None and bool(answer.results.hits))
         self._gallery.say(self._message(), wrong=bool(self._error))
         self._paint_texts()
 
@@ -294,11 +308,10 @@ class ResultsWidget(QWidget):
         menu = QMenu(self)
         menu.setObjectName("results.menu")
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        best = hit.matches[0] if hit.matches else None
         said = self._model.verdict(hit)
         entries: tuple[tuple[str, str, Any] | None, ...] = (
             ("open", "Open the slide here\tEnter", partial(self.open_hit, hit)),
-            ("jump", "Jump: show what matches on both slides", partial(self.open_hit, hit, best)),
+            ("jump", "Jump: show what matches on both slides", partial(self.jump, hit)),
             None,
             ("up", ("✓ " if said else "") + "Relevant\t+", partial(self.judge, hit, True)),
             ("down", ("✓ " if said is False else "") + "Not relevant\t-", partial(self.judge, hit, False)),

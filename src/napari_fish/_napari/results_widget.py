@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qtpy.QtCore import QEvent, Qt
 from qtpy.QtWidgets import (
@@ -42,6 +42,9 @@ NO_ANSWER = (
     "Nothing was searched for yet.\nOpen a slide or draw a box on it, and press Search in the Search widget."
 )
 
+if TYPE_CHECKING:
+    import napari.viewer
+
 
 class ResultsWidget(QWidget):
     """Shows the current answer of the viewer's session.
@@ -52,7 +55,7 @@ class ResultsWidget(QWidget):
         Where slides are opened and compared.
     """
 
-    def __init__(self, viewer: Any, parent: QWidget | None = None) -> None:
+    def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._viewer = viewer
         self._session = session_of(viewer)

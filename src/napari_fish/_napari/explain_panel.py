@@ -28,6 +28,7 @@ from napari_fish.search import Hit, Results, SlideHit
 from napari_fish.search.colours import Colours
 from napari_fish.search.reportparts import FATES, bits, closeness
 from napari_fish.search.values import ListFate
+from napari_fish.search.verdict import matched_regions
 
 PICTURE = 104
 ICON = 40

@@ -40,6 +40,9 @@ class ArchivePictures:
     def query(self, index: int) -> bytes | None:
         """Return the JPEG of a mosaic of the query."""
         asked = self._asked
+        own = len(asked.query) - len(asked.added)
+        if own <= index < len(asked.query):
+            return self.hit(*asked.added[index - own])
         if index < len(asked.pictures):
             return asked.pictures[index]
         if asked.query.slide and index < len(asked.query):

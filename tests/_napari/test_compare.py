@@ -54,8 +54,10 @@ def state(viewer: Any) -> dict[str, Any]:
     }
 
 
-def cell_pictures(viewer: Any) -> list[np.ndarray]:
+def cell_pictures(qtbot: Any, viewer: Any) -> list[np.ndarray]:
     """Cut a screenshot of the canvas into its cells."""
+    # napari knows the size of cells only once they were drawn, and reads what is visible after that.
+    qtbot.wait(200)
     picture = viewer.screenshot(canvas_only=True, flash=False)[..., :3].astype(int)
     rows, columns = viewer.canvas.grid.actual_shape(viewer.layers)
     height, width = picture.shape[0] / rows, picture.shape[1] / columns
@@ -84,7 +86,7 @@ def test_every_cell_shows_its_region_in_the_middle_at_the_same_magnification(
     compare(qtbot, comparison, ask(database, layer="s0"), database)
     comparison.zoom_to(20)
     assert magnification(viewer) == pytest.approx(20)
-    cells = cell_pictures(viewer)
+    cells = cell_pictures(qtbot, viewer)
     assert len(cells) == 4
     for cell, colour in zip(cells, COLOURS, strict=True):
         size, offset = square(cell)
@@ -185,7 +187,7 @@ def test_a_slide_that_is_away_is_shown_as_it_was_kept_and_its_name_says_so(
         assert comparison.layers[3].name == "3 · diagnosis 3 · d 3"
         comparison.zoom_to(10)
         # A picture of 64 px for 128 µm is as large as the slide was: 40 µm are 40 px at 10x.
-        size, _ = square(cell_pictures(viewer)[2])
+        size, _ = square(cell_pictures(qtbot, viewer)[2])
         np.testing.assert_allclose(size, SQUARE_UM, atol=6)
 
 
@@ -242,7 +244,7 @@ def test_a_comparison_is_to_scale_beside_layers_in_other_units(
     comparison = comparison_of(viewer)
     compare(qtbot, comparison, ask(database), database)
     comparison.zoom_to(20)
-    size, _ = square(cell_pictures(viewer)[1])
+    size, _ = square(cell_pictures(qtbot, viewer)[1])
     np.testing.assert_allclose(size, SQUARE_UM / 0.5, atol=3)
     assert viewer.canvas.overlays.text.visible == (units == "pixel")
 

@@ -12,6 +12,7 @@ from napari.layers import Image
 from qtpy.QtCore import QObject, QTimer, Signal
 
 from napari_fish._napari.compare_pictures import Shelf, Shown, open_pictures
+from napari_fish._napari.coordinates import micrometres
 from napari_fish._napari.hit_layers import KEPT_PICTURE, Picture, grid_shape
 from napari_fish._napari.jobs import JobWorker
 from napari_fish._napari.magnification import um_per_world_unit, zoom_to
@@ -168,9 +169,10 @@ class Comparison(QObject):
             self._set_cells(len(pictures))
             yield
         # The middle of the query's region, where it lies on its slide.
+        unit = _scene_unit(self._viewer)
         anchor = tuple(c * shown.query.um_per_px for c in shown.query.centre)
         for layer, picture, title, diagnosis in zip(self._cells, pictures, titles, diagnoses, strict=True):
-            _fill(layer, picture, title, anchor)
+            _fill(layer, picture, title, anchor, unit)
             if layer not in self._viewer.layers:
                 self._viewer.add_layer(layer)
             colour = QUERY_COLOUR if diagnosis is None else colour_of(diagnosis) if colour_of else None
@@ -262,12 +264,26 @@ def _new_cell() -> Image:
     )
 
 
-def _fill(layer: Image, picture: Picture, title: str, anchor: tuple[float, ...]) -> None:
-    """Give a cell another picture, with its region at the anchor."""
+def _fill(
+    layer: Image, picture: Picture, title: str, anchor: tuple[float, ...], unit: tuple[str, float]
+) -> None:
+    """Give a cell another picture, with its region at the anchor; ``unit`` has a name and a length in µm."""
+    name, um = unit
     layer.data = picture.levels
-    layer.scale = (picture.um_per_px,) * 2
-    layer.translate = picture.translate(anchor)
+    layer.units = (name, name)
+    layer.scale = (picture.um_per_px / um,) * 2
+    layer.translate = tuple(t / um for t in picture.translate(anchor))
     layer.name = f"{title} · {KEPT_PICTURE}" if picture.kept else title
+
+
+def _scene_unit(viewer: Any) -> tuple[str, float]:
+    """Return the unit of length of the scene and how many µm it is; µm where it has none.
+
+    napari reads the wrong part of a multiscale layer whose units are not the scene's.
+    """
+    units = viewer.layers.units
+    um = None if units is None else micrometres(units[-1])
+    return ("µm", 1.0) if um is None else (str(units[-1]), um)
 
 
 def _label(layer: Image, colour: str | None) -> None:

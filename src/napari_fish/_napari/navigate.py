@@ -265,9 +265,8 @@ def _show(
         found.slide.close()
     elif found.kept:
         about = found.kept[0][1]["metadata"]
-        for old in [one for one in viewer.layers if one.metadata == about]:
-            viewer.layers.remove(old)
-        layers = [viewer.add_layer(Layer.create(*data)) for data in found.kept]
+        there = {one.name: one for one in viewer.layers if one.metadata == about}
+        layers = [there.get(data[1]["name"]) or viewer.add_layer(Layer.create(*data)) for data in found.kept]
         layer = layers[0]
         _go_to(viewer, layers, partial(level0_to_um, mpp=found.mpp), hit, match)
     if found.message:

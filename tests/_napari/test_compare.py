@@ -15,7 +15,7 @@ from napari_fish._napari.magnification import magnification, zoom_to
 from napari_fish._napari.reader import PLUGIN
 from napari_fish.archive import Database
 from napari_fish.errors import FishError
-from tests._napari.small_archive import COLOURS, SQUARE_UM, ask, make_archive, open_archive
+from tests._napari.measured_archive import COLOURS, SQUARE_UM, ask, make_archive, open_archive
 
 
 @pytest.fixture(scope="module")

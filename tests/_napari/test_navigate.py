@@ -33,7 +33,7 @@ from napari_fish.database.records import Box
 from napari_fish.search import Results, SlideHit
 from napari_fish.search.values import Hit
 from napari_fish.slides.pixels import to_jpeg
-from tests._napari.small_archive import CENTRES_UM, MPPS, PATCH_UM, ask, box, make_archive, open_archive
+from tests._napari.measured_archive import CENTRES_UM, MPPS, PATCH_UM, ask, box, make_archive, open_archive
 
 
 @pytest.fixture(scope="module")

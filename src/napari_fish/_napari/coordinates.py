@@ -40,10 +40,14 @@ def world_to_level0(layer: Any, slide: Slide, points: ArrayLike, units: Units = 
     ndarray, shape (n, 2)
         x and y in level-0 px.
     """
+    return ((world_to_data(layer, points, units) + 0.5) * _level0_per_pixel(layer, slide))[:, ::-1]
+
+
+def world_to_data(layer: Any, points: ArrayLike, units: Units = None) -> Points:
+    """Convert positions in the viewer to the last two data axes of any layer; units as for the others."""
     matrix, offset = _affine(layer)
     own = _last_two(points) * _unit_factor(units, layer)
-    data = np.linalg.solve(matrix, (own - offset).T).T
-    return ((data + 0.5) * _level0_per_pixel(layer, slide))[:, ::-1]
+    return np.linalg.solve(matrix, (own - offset).T).T
 
 
 def level0_to_world(layer: Any, slide: Slide, points: ArrayLike, units: Units = None) -> Points:
@@ -107,6 +111,11 @@ def world_um_per_pixel(layer: Any) -> tuple[float, float] | None:
     if units[0] is None or units[1] is None:
         return None
     return float(sizes[0]) * units[0], float(sizes[1]) * units[1]
+
+
+def placement(layer: Any) -> tuple[Points, Points]:
+    """Return matrix and offset that take the last two data axes of a layer to its last two world axes."""
+    return _affine(layer)
 
 
 def image_shape(layer: Any) -> tuple[int, int]:

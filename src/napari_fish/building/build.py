@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,8 @@ def build(
     should_stop: ShouldStop | None = None,
     watch: Watch | None = None,
     encoder: Encoder | None = None,
+    columns: Mapping[str, str] | None = None,
+    only: Container[str] | None = None,
 ) -> Summary:
     """Encode the slides of a folder into a database; run again, it goes on where it was.
 
@@ -63,6 +65,10 @@ def build(
         More to call while it runs.
     encoder
         One that is loaded already.
+    columns
+        Which column of the labels file is slide, patient, site, diagnosis or stain, where the guess is wrong.
+    only
+        Ids of slides to look at, such as those to try again; by default all that are found.
 
     Returns
     -------
@@ -73,9 +79,12 @@ def build(
     params, watch = params or BuildParams(), watch or Watch()
     source, folder = expanded(slides), expanded(database)
     found = candidates(source)
-    table = read_labels(expanded(labels)) if labels is not None else None
+    table = read_labels(expanded(labels), columns=columns) if labels is not None else None
     matched = label_slides([one.slide for one in found], table, params.patient)
+    wanted = [one for one in found if only is None or one.slide in only]
     store, encoder, settings = open_for_build(folder, params, encoder)
+    if params.batch:
+        encoder.batch = params.batch
     with store:
         run = _Run(store, encoder, settings.mosaic, params, matched.labels, watch, should_stop)
         store.truth.begin_build()
@@ -83,7 +92,7 @@ def build(
             if table is not None or params.patient is not None:
                 run.relabel()
             remember_patient_rule(store, params.patient, table)
-            run.all(found, progress or (lambda done, total: None))
+            run.all(wanted, progress or (lambda done, total: None))
         finally:
             run.pictures.close()
             store.truth.end_build()

@@ -82,6 +82,10 @@ class Feedback:
         """Return feedback without the last judgement."""
         return replace(self, judgements=self.judgements[:-1])
 
+    def withdraw(self, slide: str) -> Feedback:
+        """Return feedback without any judgement on a slide."""
+        return replace(self, judgements=tuple(j for j in self.judgements if j.hit.slide != slide))
+
     @property
     def in_force(self) -> tuple[Judgement, ...]:
         """The judgements that count, by slide."""

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from napari_fish.database.records import Mosaics
 from napari_fish.database.snapshot import Part, PartWriter, SnapshotError, open_part
-from napari_fish.database.truth import IDENTITY, Mosaics, Truth
+from napari_fish.database.truth import IDENTITY, Truth
 from napari_fish.index.arrays import Rows, Segment
 from napari_fish.index.clustered import CellPart, ClusteredIndex
 

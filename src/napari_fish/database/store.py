@@ -221,10 +221,11 @@ class DiskStore:
             boxes = np.array([mosaic.box for mosaic in self.records(rows)], np.int32).reshape(-1, 4)
             record = self.truth.record(number)
             if slide_digest(record, keys, barcodes, boxes) != expected:
-                return [
+                text = (
                     f"{self.truth.path}: does not agree with the snapshot about {record.slide}, though neither looks "
                     "damaged. If you have just restored this file from a copy, compact the database; else restore it."
-                ]
+                )
+                return [text]
         return []
 
     def digest(self) -> str:

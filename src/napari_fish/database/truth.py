@@ -13,16 +13,15 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from napari_fish.database.records import (
     Calibration,
     EncodedSlide,
+    Mosaics,
     Quarantined,
     SlideRecord,
     content_digest,
@@ -31,7 +30,6 @@ from napari_fish.database.records import (
 from napari_fish.database.schema import FILE, SCHEMA, VERSION
 from napari_fish.database.sqlite import SqlFile
 from napari_fish.errors import DatabaseError
-from napari_fish.index.arrays import Barcodes, Keys
 
 log = logging.getLogger(__name__)
 
@@ -39,29 +37,6 @@ _SLIDE = "slide, name, patient, site, diagnosis, path, content_hash, size, mtime
 _CHUNK = 20_000
 #: The parameter that tells a database from any other, so that no snapshot is taken for its own.
 IDENTITY = "identity"
-
-
-@dataclass(frozen=True, eq=False)
-class Mosaics:
-    """Mosaics with the numbers of their slides.
-
-    Attributes
-    ----------
-    keys : int64, shape (n,)
-    barcodes : uint64, shape (n, words)
-    numbers : int64, shape (n,)
-        The number of each one's slide.
-    boxes : int32, shape (n, 4)
-        x, y, width, height in level-0 px.
-    """
-
-    keys: Keys
-    barcodes: Barcodes
-    numbers: NDArray[np.int64]
-    boxes: NDArray[np.int32]
-
-    def __len__(self) -> int:
-        return len(self.keys)
 
 
 class Truth(SqlFile):

@@ -299,7 +299,7 @@ def test_what_does_not_fit_a_database_is_refused(home: Path) -> None:
         build(slides, database, params=BuildParams(preset="paper"))
     with pytest.raises(DatabaseError, match="no preset 'mine'"):
         build(slides, database, params=BuildParams(preset="mine"))
-    with pytest.raises(DatabaseError, match=r"holds other files \(Schnitte ü\)"):
+    with pytest.raises(DatabaseError, match="holds other files"):
         build(slides, home)
     with pytest.raises(DatabaseError, match="is a file"):
         build(slides, slides / "labels.csv")

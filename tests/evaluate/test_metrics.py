@@ -56,7 +56,9 @@ def test_average_precision_by_hand() -> None:
     assert fixed == pytest.approx([29 / 60, 0.04, 0.0, 0.2])
 
 
-def test_one_relevant_slide_in_the_first_place_is_enough_for_full_precision_but_not_for_the_majority() -> None:
+def test_one_relevant_slide_in_the_first_place_is_enough_for_full_precision_but_not_for_the_majority() -> (
+    None
+):
     answers = [[A, B, B, B, B]]
     assert average_precision(answers, [A])[0] == 1.0
     assert not majority_right(answers, [A])[0]

@@ -174,7 +174,7 @@ def test_any_column_can_be_the_target_and_bound_the_answers(store: DiskStore) ->
 
 
 def test_a_column_that_is_not_there_is_refused_with_those_that_are(store: DiskStore) -> None:
-    with pytest.raises(FishError, match="No column 'grade'.*diagnosis"):
+    with pytest.raises(FishError, match=r"No column 'grade'.*diagnosis"):
         evaluate(store, params=replace(QUICK, target="grade"), keep=False)
 
 
@@ -279,7 +279,7 @@ def test_the_report_stands_alone_and_says_how_it_was_made(found: Evaluation) -> 
 
 def test_the_json_has_the_promised_fields_and_no_nan(found: Evaluation) -> None:
     document = json.loads(json.dumps(to_json(found), allow_nan=False))
-    assert set(["n_queries", "target", "level", "k", "modes", "index_bytes_per_mosaic"]) <= set(document)
+    assert {"n_queries", "target", "level", "k", "modes", "index_bytes_per_mosaic"} <= set(document)
     promised = ["mmv", "mmv_macro", "map", "map_macro", "top1", "short", "per_label", "latency_ms", "recall"]
     for line in document["modes"].values():
         assert set(promised) <= set(line)

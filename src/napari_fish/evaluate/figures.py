@@ -94,7 +94,6 @@ def matrix(
     theme: Theme = ON_PAPER,
     *,
     dark_is_small: bool = False,
-    per_column: bool = False,
     digits: int = 0,
     width: int | None = None,
     title: str = "",
@@ -112,9 +111,7 @@ def matrix(
     theme
         Colours.
     dark_is_small
-        For distances.
-    per_column
-        Colour by the share in a column: columns differ in how many queries they have.
+        For distances; counts are coloured by their share in the column.
     digits
         After the decimal point.
     width
@@ -123,12 +120,12 @@ def matrix(
         What is shown, and the names of the axes.
     """
     values = np.asarray(table, np.float64)
-    if per_column:
-        share = values / np.maximum(values.sum(axis=0, keepdims=True), 1)
+    # Columns differ in how many queries they have, so each is coloured by itself.
+    if dark_is_small:
+        low, high = values.min(axis=0, keepdims=True), values.max(axis=0, keepdims=True)
+        share = (high - values) / np.where(high > low, high - low, 1)
     else:
-        spread = float(np.ptp(values)) if values.size else 0.0
-        share = (values - values.min(initial=np.inf if values.size else 0)) / (spread or 1.0)
-    share = 1 - share if dark_is_small else share
+        share = values / np.maximum(values.sum(axis=0, keepdims=True), 1)
     longest = max([4, *(len(name) for name in (*columns, *lines))])
     names = min(190.0 if width is None else 0.3 * width, 11 * _LETTER * longest + 12)
     slanted, cell, top = names * 0.72 + 12, float(_CELL), 18

@@ -186,7 +186,7 @@ def confusion_figure(e: Evaluation, way: WayScores, **options: Any) -> str:
     if not table[-1].any():
         table, lines = table[:-1], lines[:-1]
     return matrix(
-        table, e.labels, lines, per_column=True, title="Confusion matrix", below=f"{e.target} of the query",
+        table, e.labels, lines, title="Confusion matrix", below=f"{e.target} of the query",
         beside=f"majority of the first {e.k}", **options,
     )  # fmt: skip
 
@@ -203,7 +203,7 @@ def _matrices(e: Evaluation) -> str:
         "of their column.</p></div>"
         f'<div><div class="figure">{far}</div><p class="small soft">Hamming distance as the paper defines it: each hit '
         "adds its distance to its own label and one more than the largest to every other; divided by the number of "
-        "queries. Dark is near.</p></div></div></div>"
+        "queries. The darkest of a column is the nearest.</p></div></div></div>"
     )
 
 

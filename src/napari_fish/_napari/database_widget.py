@@ -201,7 +201,7 @@ class DatabaseWidget(QWidget):
         layout.addWidget(self.tabs, 1)
         layout.addLayout(row)
         layout.addWidget(self.state)
-        self.setMinimumWidth(WIDTH - 20)
+        self.setMinimumWidth(WIDTH)
 
     def sizeHint(self) -> QSize:
         """Return the size it likes in a dock."""

@@ -94,6 +94,12 @@ class Session(QObject):
         """Open a database and make ready to search it, in the background."""
         self._run(f"Opening {Path(path).name} …", self._opened, _open, path, device)
 
+    def refresh(self) -> None:
+        """Show what was written to the open database since, and tell all widgets; answers so far are kept."""
+        database = self.database
+        if database is not None:
+            self._run(f"Reading {database.path.name} …", self._refreshed, _refresh, database)
+
     def close(self) -> None:
         """Close the database."""
         self.cancel()
@@ -143,6 +149,11 @@ class Session(QObject):
     def judge(self, hit: SlideHit, relevant: bool) -> None:
         """Note what the user thinks of a hit; :meth:`refine` searches with it."""
         self.feedback = self.feedback.judge(hit, relevant)
+        self.judged.emit(self.feedback)
+
+    def withdraw(self, hit: SlideHit) -> None:
+        """Take back what the user said of a hit."""
+        self.feedback = self.feedback.withdraw(hit.slide)
         self.judged.emit(self.feedback)
 
     def undo(self) -> None:
@@ -198,6 +209,10 @@ class Session(QObject):
     def _failed(self, error: Exception) -> None:
         self.failed.emit(in_words(error))
 
+    def _refreshed(self, database: Database) -> None:
+        if database is self.database:
+            self.database_changed.emit(database)
+
     def _opened(self, database: Database) -> None:
         old, self.database = self.database, database
         if old is not None:
@@ -246,6 +261,11 @@ def _open(path: str | Path, device: str, progress: Any, should_stop: Any) -> Dat
     return database
 
 
+def _refresh(database: Database, progress: Any, should_stop: Any) -> Database:
+    database.refresh()
+    return database
+
+
 def search_in(
     database: Database,
     question: Any,
@@ -277,6 +297,7 @@ def _refine(
     asked = answer.asked
     query = feedback.apply(database.store, asked.query)
     results = database.answer(
-        [replace(asked, query=query)], replace(params, where=(*params.where, *feedback.where))
+        [replace(asked, query=query, added=feedback.added)],
+        replace(params, where=(*params.where, *feedback.where)),
     )[0]
     return asked, params, results, answer.box

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     # Spelt out in the signature, too: napari looks for this very text to pass the viewer.
     import napari.viewer
 
+WIDTH_PX = 370
+"""Least width: nothing is cut off then."""
 PAUSE_MS = 200
 """A search starts when box or parameters have not been changed for so long."""
 
@@ -292,6 +294,7 @@ class SearchWidget(QWidget):
         scroll.setWidgetResizable(True)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setWidget(inside)
+        self.setMinimumWidth(WIDTH_PX)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(scroll, 1)

@@ -420,3 +420,38 @@ def test_every_control_has_a_name_and_a_tooltip_and_the_widget_is_narrow(widget:
     inside = widget.findChild(QScrollArea).widget()
     # Beside it there are the margins and perhaps a scroll bar.
     assert inside.minimumSizeHint().width() <= WIDTH_PX - 30
+
+
+def test_how_to_search_is_remembered_but_never_filters_or_exclusion(
+    qtbot: Any, widget: SearchWidget, shown: ViewerModel
+) -> None:
+    control(widget, "k").setValue(7)
+    control(widget, "mode").setCurrentText("exact")
+    control(widget, "exclude_query").setChecked(False)
+    widget.params.filters.set_where(("site=brain",))
+    rest(qtbot, widget)
+    other = SearchWidget(ViewerModel())
+    qtbot.addWidget(other)
+    assert other.params.params() == SearchParams(k=7, mode="exact")
+    qtbot.waitUntil(lambda: not session(other).busy, timeout=PATIENCE_MS)
+    other.close()
+    session(other).close()
+    preferences.remember("search", {"k": "many", "mode": 3})
+    third = SearchWidget(ViewerModel())
+    qtbot.addWidget(third)
+    assert third.params.params() == SearchParams()
+    qtbot.waitUntil(lambda: not session(third).busy, timeout=PATIENCE_MS)
+    third.close()
+    session(third).close()
+
+
+def test_a_widget_taken_out_of_its_dock_hears_nothing_any_more(
+    qtbot: Any, widget: SearchWidget, shown: ViewerModel
+) -> None:
+    dock = QWidget()
+    qtbot.addWidget(dock)
+    widget.setParent(dock)
+    widget.setParent(None)
+    assert not shown.mouse_move_callbacks and not shown.mouse_drag_callbacks
+    shown.layers.clear()
+    assert control(widget, "slide").currentText() == "a"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
+from qtpy.compat import isalive
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import (
     QCheckBox,
@@ -20,11 +20,10 @@ from qtpy.QtWidgets import (
 from napari_fish._napari.box_tool import BoxTool
 from napari_fish._napari.controls import named
 from napari_fish._napari.coordinates import world_um_per_pixel
-from napari_fish._napari.jobs import JobWorker
+from napari_fish._napari.facts_finder import FactsFinder
 from napari_fish._napari.queries import (
     LayerFacts,
     LayerQuestion,
-    facts_of,
     looked_at,
     slide_layers,
     unwrapped,
@@ -59,21 +58,15 @@ class QueryPanel(QWidget):
     def __init__(self, viewer: Any, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._viewer = viewer
-        self._worker: JobWorker | None = None
         self._layers: list[Any] = []
-        self._facts: dict[int, LayerFacts] = {}
+        self._facts = FactsFinder(self)
         self._stated: dict[int, float | None] = {}
         self.patch_um = PATCH_UM
         self.box = BoxTool(viewer, self)
         self._build()
-        events = viewer.layers.events
-        for event in (
-            events.inserted,
-            events.removed,
-            events.reordered,
-            viewer.layers.selection.events.active,
-        ):
+        for event in self._events():
             event.connect(self._list)
+        self._facts.found.connect(self._show_facts)
         self.box.changed.connect(self._box_changed)
         self.box.placing_changed.connect(self._placing)
         self._list()
@@ -87,7 +80,7 @@ class QueryPanel(QWidget):
     @property
     def facts(self) -> LayerFacts | None:
         """What is known of that slide; None until that is known."""
-        return None if self.layer is None else self._facts.get(id(self.layer))
+        return None if self.layer is None else self._facts.of(self.layer)
 
     @property
     def mpp(self) -> float | None:
@@ -145,12 +138,20 @@ class QueryPanel(QWidget):
     def forget(self) -> None:
         """Let go of the viewer."""
         self.box.forget()
-        self._worker = None
+        for event in self._events():
+            event.disconnect(self._list)
+        self._facts.stop()
 
     def set_patch(self, um: float) -> None:
         """Make the fixed box as large as a patch of the database."""
         self.patch_um = um
         self.size.setItemText(0, f"{um:.0f} µm square")
+
+    def _events(self) -> tuple[Any, ...]:
+        """Return what happens in the viewer that may change which slide is looked at."""
+        layers = self._viewer.layers
+        events = layers.events
+        return events.inserted, events.removed, events.reordered, layers.selection.events.active
 
     def _ask(self, layer: Any, region: Any = None) -> LayerQuestion:
         others = tuple(map(unwrapped, self._viewer.layers))
@@ -171,10 +172,12 @@ class QueryPanel(QWidget):
 
     def _list(self, *_: Any) -> None:
         """Offer the slides that are open; the one that the user looks at is chosen."""
+        if not isalive(self):
+            return
         before = self.layer
         self._layers = slide_layers(self._viewer.layers)
         kept = {id(layer) for layer in self._layers}
-        self._facts = {key: facts for key, facts in self._facts.items() if key in kept}
+        self._facts.keep(self._layers)
         self._stated = {key: mpp for key, mpp in self._stated.items() if key in kept}
         active = unwrapped(self._viewer.layers.selection.active)
         drawn_on = active is None or active is self.box.layer or active.name == MOSAICS
@@ -194,19 +197,9 @@ class QueryPanel(QWidget):
 
     def _look(self, *_: Any) -> None:
         """Find out about the slide that is chosen, in the background."""
-        layer = self.layer
-        if layer is not None and id(layer) not in self._facts:
-            # Without what the user stated: that belongs to the slide that was chosen before.
-            worker = JobWorker(facts_of, LayerQuestion(layer, tuple(map(unwrapped, self._viewer.layers))))
-            worker.returned.connect(partial(self._known, layer))
-            self._worker = worker
-            worker.start()
+        if self.layer is not None:
+            self._facts.find(self.layer, tuple(map(unwrapped, self._viewer.layers)))
         self._show_facts()
-
-    def _known(self, layer: Any, facts: LayerFacts) -> None:
-        if self._worker is not None and any(layer is one for one in self._layers):
-            self._facts[id(layer)] = facts
-            self._show_facts()
 
     def _show_facts(self) -> None:
         facts = self.facts

@@ -7,22 +7,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qtpy.QtCore import QMimeData, Qt, QTimer
+from qtpy.QtCore import QEvent, QMimeData, QTimer
 from qtpy.QtWidgets import (
     QApplication,
     QFileDialog,
-    QFrame,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
 from superqt.utils import qimage_to_array
 
-from napari_fish._napari.fold import Fold
+from napari_fish._napari.fold import Fold, line, scrolled
 from napari_fish._napari.query_view import QueryView
 from napari_fish._napari.search_batch import BatchQueue, BatchView, Task
 from napari_fish._napari.search_database import DatabasePicker, is_database
 from napari_fish._napari.search_history import HistoryView
+from napari_fish._napari.search_memory import keep, recall
 from napari_fish._napari.search_params import ParamsPanel
 from napari_fish._napari.search_query import QueryPanel
 from napari_fish._napari.search_status import StatusPanel
@@ -51,6 +50,7 @@ class SearchWidget(QWidget):
     """
 
     def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
+        self._docked = self._forgotten = False
         super().__init__(parent)
         self._viewer = viewer
         self._session = session_of(viewer)
@@ -60,6 +60,7 @@ class SearchWidget(QWidget):
         self._build(viewer)
         self._box_pause = self._timer(self._box_rested)
         self._params_pause = self._timer(self._ask_again)
+        recall(self.params, self.query)
         self._connect()
         self.setAcceptDrops(True)
         bind_shortcuts(viewer)
@@ -142,11 +143,29 @@ class SearchWidget(QWidget):
 
     def closeEvent(self, event: Any) -> None:
         """Let go of the viewer."""
+        self.forget()
+        super().closeEvent(event)
+
+    def event(self, event: Any) -> bool:
+        """Let go of the viewer when taken out of its dock: napari closes no widget."""
+        if event.type() == QEvent.Type.ParentChange:
+            if self.parent() is None and self._docked:
+                self.forget()
+            self._docked = self.parent() is not None
+        return super().event(event)
+
+    def forget(self) -> None:
+        """Let go of the viewer, for good; what is drawn stays."""
+        if self._forgotten:
+            return
+        self._forgotten = True
+        keep(self.params, self.query)
         self._box_pause.stop()
         self._params_pause.stop()
         self.batch.stop()
         self.query.forget()
-        super().closeEvent(event)
+        for signal, react in self._heard():
+            signal.disconnect(react)
 
     def dragEnterEvent(self, event: Any) -> None:
         """Welcome databases, slides and images."""
@@ -214,6 +233,7 @@ class SearchWidget(QWidget):
         if not self._changed or self._session.busy:
             return
         self._changed = False
+        keep(self.params, self.query)
         self._session.search_again(self.params.params())
 
     def _database_changed(self, database: Database | None) -> None:
@@ -241,11 +261,18 @@ class SearchWidget(QWidget):
         timer.timeout.connect(react)
         return timer
 
-    def _connect(self) -> None:
+    def _heard(self) -> tuple[tuple[Any, Any], ...]:
+        """Return which news of the session are acted upon, and how."""
         session = self._session
-        session.database_changed.connect(self._database_changed)
-        session.answered.connect(self._answered)
-        session.ended.connect(self._ask_again)
+        return (
+            (session.database_changed, self._database_changed),
+            (session.answered, self._answered),
+            (session.ended, self._ask_again),
+        )
+
+    def _connect(self) -> None:
+        for signal, react in self._heard():
+            signal.connect(react)
         self.query.slide_wanted.connect(self.search_slide)
         self.query.box_wanted.connect(self.search_box)
         self.query.box_changed.connect(self._box_changed)
@@ -253,8 +280,8 @@ class SearchWidget(QWidget):
         self.query.file_wanted.connect(self.choose_file)
         self.query.said.connect(self.say)
         self.params.changed.connect(self._params_changed)
-        self.history.chosen.connect(session.show)
-        self.queue_view.chosen.connect(session.show)
+        self.history.chosen.connect(self._session.show)
+        self.queue_view.chosen.connect(self._session.show)
         self.queue_view.files_wanted.connect(self.queue_files)
         self.queue_view.layers_wanted.connect(self.queue_layers)
         self.status.cancel_wanted.connect(self.cancel)
@@ -274,34 +301,10 @@ class SearchWidget(QWidget):
             "search", "queue", "Several slides", "Search for slides one after the other.", self.queue_view
         )
         self.history_fold = Fold("search", "recent", "Recent queries", "Go back to an answer.", self.history)
-        inside = QWidget()
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(4, 4, 4, 4)
-        for part in (
-            self.picker,
-            _line(),
-            self.query,
-            _line(),
-            self.params,
-            more,
-            self.queue_fold,
-            self.history_fold,
-        ):
-            column.addWidget(part)
-        column.addStretch()
-        scroll = QScrollArea()
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setWidget(inside)
+        folds = (more, self.queue_fold, self.history_fold)
+        scroll = scrolled(self.picker, line(), self.query, line(), self.params, *folds)
         self.setMinimumWidth(WIDTH_PX)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(scroll, 1)
         layout.addWidget(self.status)
-
-
-def _line() -> QFrame:
-    line = QFrame()
-    line.setFrameShape(QFrame.Shape.HLine)
-    return line

@@ -16,6 +16,7 @@ from qtpy.QtWidgets import (
 )
 from superqt.utils import qimage_to_array
 
+from napari_fish._napari.docks import Settler, show_widget
 from napari_fish._napari.fold import Fold, line, scrolled
 from napari_fish._napari.query_view import QueryView
 from napari_fish._napari.search_batch import BatchQueue, BatchView, Task
@@ -52,6 +53,7 @@ class SearchWidget(QWidget):
     def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
         self._docked = self._forgotten = False
         super().__init__(parent)
+        Settler(self)
         self._viewer = viewer
         self._session = session_of(viewer)
         self._drawn = QueryView(viewer)
@@ -253,6 +255,7 @@ class SearchWidget(QWidget):
             self.params.show_params(answer.params)
         self.history.mark(answer)
         self._drawn.show(answer)
+        show_widget(self._viewer, "Results")
 
     def _timer(self, react: Any) -> QTimer:
         timer = QTimer(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QSize, Qt
 from qtpy.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -195,4 +195,7 @@ class DatabaseWidget(QWidget):
         layout.addWidget(self.tabs, 1)
         layout.addLayout(row)
         layout.addWidget(self.state)
-        self.setMinimumWidth(WIDTH - 60)
+
+    def sizeHint(self) -> QSize:
+        """Return the size it likes in a dock."""
+        return QSize(WIDTH, 760)

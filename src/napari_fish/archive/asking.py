@@ -93,6 +93,10 @@ def encode_question(
     Asked
         With slide and patient still empty.
     """
+    if slide.kind != "slide":
+        raise SlideError(
+            f"{slide.path}: this is its {slide.kind} image, which may show names and is never read."
+        )
     start = time.perf_counter()
     job, boxes, notes = _patches(slide, encoder, box, mosaic, should_stop)
     middle = time.perf_counter()

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from qtpy.QtCore import QPoint, QRect, Qt
+from qtpy.QtCore import QEvent, QPoint, QRect, Qt
+from qtpy.QtGui import QHelpEvent
+from qtpy.QtWidgets import QStyleOptionViewItem, QToolTip
 
 from napari_fish._napari.card import SIZES
 from napari_fish._napari.explain_panel import ExplainPanel, fate_in_words, is_added
@@ -183,6 +185,22 @@ def test_a_double_click_opens_and_keys_judge_and_open(qtbot: Any, view: GalleryV
         qtbot.keyClicks(view, key)
     qtbot.keyClick(view, Qt.Key.Key_Return)
     assert said == [(3, True), (3, False)] and opened == [2, 3]
+
+
+def test_thumbs_and_words_have_tooltips_and_pictures_have_none(qtbot: Any, view: GalleryView) -> None:
+    index = view.model().index(0)
+    option = QStyleOptionViewItem()
+    option.rect = view.visualRect(index)
+    card = view.cards.card(option.rect)
+    for at, words in (
+        (card.up.center(), "Relevant"),
+        (card.down.center(), "Not relevant"),
+        (card.lines[0].center(), view.model().hit(index).name),
+    ):
+        event = QHelpEvent(QEvent.Type.ToolTip, at, view.viewport().mapToGlobal(at))
+        assert view.cards.helpEvent(event, view, option, index)
+        qtbot.waitUntil(lambda words=words: words in QToolTip.text())
+    QToolTip.hideText()
 
 
 def test_headings_take_all_of_the_width(qtbot: Any, view: GalleryView) -> None:

@@ -219,6 +219,17 @@ def test_the_menu_of_a_hit_searches_from_its_slide(
     assert session.current.params == PARAMS and session.current.asked.query.slide == one.slide
 
 
+def test_the_panel_searches_from_the_slide_it_explains(
+    qtbot: Any, widget: ResultsWidget, session: Session
+) -> None:
+    ask(qtbot, session)
+    one = session.current.results.hits[2]
+    widget.gallery.setCurrentIndex(widget.gallery.model().index_of(one.slide))
+    with qtbot.waitSignal(session.answered, timeout=20_000):
+        control(widget, "search_slide").click()
+    assert session.current.asked.query.slide == one.slide
+
+
 def test_a_region_of_a_slide_that_is_away_cannot_be_searched_from_and_it_says_so(
     qtbot: Any, widget: ResultsWidget, session: Session
 ) -> None:

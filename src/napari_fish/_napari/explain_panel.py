@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from qtpy.QtCore import QRect, QSize, Qt, Signal
@@ -11,6 +12,7 @@ from qtpy.QtWidgets import (
     QFrame,
     QHeaderView,
     QLabel,
+    QPushButton,
     QScrollArea,
     QTableWidget,
     QTableWidgetItem,
@@ -112,11 +114,14 @@ class ExplainPanel(QTabWidget):
 
     jumped = Signal(object, object)
     """A slide and a pair to be shown on it."""
+    searched = Signal(object, bool)
+    """A slide to search from, and whether all of it or only its best region."""
 
     def __init__(self, loader: PictureLoader, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._loader = loader
         self._results: Results | None = None
+        self._hit: SlideHit | None = None
         self._words = named("results", QLabel(NOTHING_CHOSEN), "why", "Why the chosen slide was found.")
         self._words.setWordWrap(True)
         self._words.setTextFormat(Qt.TextFormat.PlainText)
@@ -129,6 +134,7 @@ class ExplainPanel(QTabWidget):
         stack.setContentsMargins(6, 6, 6, 6)
         stack.addWidget(self._words)
         stack.addWidget(self._pairs)
+        stack.addWidget(self._make_buttons())
         stack.addStretch()
         scroll = QScrollArea()
         scroll.setWidgetResizable(True)
@@ -167,6 +173,8 @@ class ExplainPanel(QTabWidget):
             gone = self._flow.takeAt(0).widget()
             gone.hide()
             gone.deleteLater()
+        self._hit = hit if self._results is not None else None
+        self._buttons.setVisible(self._hit is not None)
         if hit is None or self._results is None:
             self._words.setText(NOTHING_CHOSEN if self._results is not None else "")
             return
@@ -176,6 +184,28 @@ class ExplainPanel(QTabWidget):
             pair = Pair(hit, match, self._loader, colour)
             pair.clicked.connect(self.jumped)
             self._flow.addWidget(pair)
+
+    def _make_buttons(self) -> QWidget:
+        """Return the buttons that search from the slide that is shown."""
+        self._buttons = QWidget()
+        row = QFlowLayout(self._buttons)
+        row.setContentsMargins(0, 4, 0, 0)
+        for name, text, whole in (
+            ("region", "Search from this region", False),
+            ("slide", "Search from this slide", True),
+        ):
+            tip = (
+                "Search for all of this slide." if whole else "Search for the region above that matches best."
+            )
+            button = named("results", QPushButton(text), f"search_{name}", tip)
+            button.clicked.connect(partial(self._search, whole))
+            row.addWidget(button)
+        self._buttons.hide()
+        return self._buttons
+
+    def _search(self, whole: bool, *_: Any) -> None:
+        if self._hit is not None:
+            self.searched.emit(self._hit, whole)
 
     def _make_regions(self) -> QWidget:
         self._summary = named("results", QLabel(), "summary", "How the slides were ranked.")

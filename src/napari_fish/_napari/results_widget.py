@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QSize, Qt
 from qtpy.QtWidgets import QApplication, QMenu, QSplitter, QVBoxLayout, QWidget
 
 from napari_fish._napari.explain_panel import ExplainPanel
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 NARROW = 640
 """Px of width below which things stand below each other instead of side by side."""
+HEIGHT = 400
+"""Px of height to begin with."""
 NO_DATABASE = (
     "No database is open.\nOpen or build one with the Database widget, then search with the Search widget."
 )
@@ -89,6 +91,10 @@ class ResultsWidget(QWidget):
         else:
             self._session.judge(hit, relevant)
 
+    def sizeHint(self) -> QSize:
+        """Return room for a row of cards and what is above it, where there is room for that."""
+        return QSize(super().sizeHint().width(), HEIGHT)
+
     def closeEvent(self, event: Any) -> None:
         """Take the wider field away."""
         self._field.hide()
@@ -127,6 +133,7 @@ class ResultsWidget(QWidget):
         controls.zoom.connect(there.zoom_to)
         controls.jump.connect(self._jump)
         self._panel.jumped.connect(there.jump)
+        self._panel.searched.connect(self.search_from)
         self._lines.cancelled.connect(session.cancel)
         there.said.connect(self._lines.say)
         there.changed.connect(self._update)

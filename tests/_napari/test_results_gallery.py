@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,11 +12,12 @@ from qtpy.QtGui import QHelpEvent
 from qtpy.QtWidgets import QStyleOptionViewItem, QToolTip
 
 from napari_fish._napari.card import SIZES
-from napari_fish._napari.explain_panel import ExplainPanel, fate_in_words, is_added
+from napari_fish._napari.explain_panel import ExplainPanel, is_added
 from napari_fish._napari.gallery_model import GalleryModel
 from napari_fish._napari.gallery_order import Heading
 from napari_fish._napari.gallery_view import GalleryView
 from napari_fish._napari.hover import FieldPreview
+from napari_fish._napari.regions_table import fate_in_words
 from napari_fish._napari.thumbnail_loader import PictureLoader, field_key
 from napari_fish._napari.vote_strip import VoteStrip, vote_in_words
 from napari_fish.archive import Database
@@ -287,13 +289,25 @@ def test_the_panel_shows_each_pair_and_what_became_of_each_region(
     qtbot.mouseClick(pairs[-1], Qt.MouseButton.LeftButton)
     assert jumped == [(results.hits[0], results.hits[0].matches[-1])]
     panel.setCurrentIndex(1)
-    table = panel._table
-    assert table.rowCount() == len(results.explanation.lists) == 4
-    shown = {int(table.item(row, 0).text()): table.item(row, 1).text() for row in range(4)}
+    regions = panel._regions
+    assert regions.rowCount() == len(results.explanation.lists) == 4
+    shown = {
+        int(regions.data(regions.index(row, 0))): regions.data(regions.index(row, 1)) for row in range(4)
+    }
     assert shown == {one.query_index: fate_in_words(one) for one in results.explanation.lists}
-    qtbot.waitUntil(lambda: all(not table.item(row, 0).icon().isNull() for row in range(4)))
+    qtbot.waitUntil(lambda: all(loader.known(("query", i)) for i in range(4)))
+    assert near(colour(regions.data(regions.index(0, 0), Qt.ItemDataRole.DecorationRole).toImage()), KEPT)
     panel.show_results(None)
-    assert table.rowCount() == 0 and panel._flow.count() == 0
+    assert regions.rowCount() == 0 and panel._flow.count() == 0
+
+
+def test_votes_have_columns_only_where_labels_vote(qtbot: Any, loader: PictureLoader) -> None:
+    panel = ExplainPanel(loader)
+    qtbot.addWidget(panel)
+    panel.show_results(made(hit(1), fates=(fate(0), fate(1, "PRAD", 0.5))))
+    assert not panel._table.isColumnHidden(2) and panel._regions.data(panel._regions.index(1, 2)) == "PRAD"
+    panel.show_results(made(hit(1), fates=(replace(fate(0), entropy=None),)))
+    assert panel._table.isColumnHidden(2) and panel._table.isColumnHidden(4)
 
 
 def test_a_dropped_region_says_why() -> None:

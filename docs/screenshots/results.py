@@ -56,11 +56,14 @@ def scene(theme: str = "dark", area: str = "bottom", px: int = 400) -> Iterator[
     dock = viewer.window.add_dock_widget(widget, name="Results", area=area)
     viewer.show()
     viewer.window.resize(*WINDOW)
-    side = Qt.Orientation.Vertical if area == "bottom" else Qt.Orientation.Horizontal
-    viewer.window._qt_window.resizeDocks([dock], [px], side)
     session = session_of(viewer)
     session.open(demo_database())
     wait_until(lambda: session.database is not None and not session.busy)
+    # The widget has settled below the canvas by now, wherever it was put.
+    window, right = viewer.window._qt_window, area == "right"
+    areas, sides = Qt.DockWidgetArea, Qt.Orientation
+    window.addDockWidget(areas.RightDockWidgetArea if right else areas.BottomDockWidgetArea, dock)
+    window.resizeDocks([dock], [px], sides.Horizontal if right else sides.Vertical)
     yield viewer, widget, session
     session.close()
     viewer.close()

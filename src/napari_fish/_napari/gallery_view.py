@@ -154,6 +154,13 @@ class GalleryView(QListView):
         chosen = self.selectionModel().selectedIndexes()
         return self.model().hit(chosen[0]) if chosen else None
 
+    def choose(self, index: QModelIndex) -> None:
+        """Choose a card and bring it into view, with the heading above it if it is the first."""
+        self.setCurrentIndex(index)
+        if all(isinstance(self.model().item(row), Heading) for row in range(index.row())):
+            # Once it is laid out: the heading above is not part of what Qt scrolls to.
+            QTimer.singleShot(0, self.scrollToTop)
+
     def set_size(self, name: str) -> None:
         """Show cards of a size of :data:`~napari_fish._napari.card.SIZES`."""
         self.cards.px = SIZES[name]

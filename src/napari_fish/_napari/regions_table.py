@@ -14,7 +14,14 @@ from napari_fish.search.reportparts import FATES
 from napari_fish.search.values import ListFate
 
 ICON = 40
-COLUMNS = ("region", "what became of it", "votes for", "neighbours", "entropy")
+COLUMNS = ("region", "what became of it", "votes for", "near", "entropy")
+TIPS = (
+    "A region of the query, by the number it has on the slide.",
+    "Whether it counted, or why it was dropped.",
+    "The label most of its neighbours carry.",
+    "Neighbours within the threshold.",
+    "Bits: 0 where all neighbours carry one label, more the less they agree.",
+)
 _ROLES = Qt.ItemDataRole
 
 
@@ -67,8 +74,8 @@ class RegionsModel(QAbstractTableModel):
 
     def headerData(self, section: int, orientation: Any, role: int = _ROLES.DisplayRole) -> Any:
         """Return the name of a column."""
-        shown = orientation == Qt.Orientation.Horizontal and role == _ROLES.DisplayRole
-        return COLUMNS[section] if shown else None
+        texts = {_ROLES.DisplayRole: COLUMNS, _ROLES.ToolTipRole: TIPS}.get(role)
+        return texts[section] if texts and orientation == Qt.Orientation.Horizontal else None
 
     def data(self, index: QModelIndex, role: int = _ROLES.DisplayRole) -> Any:
         """Return the text, picture or alignment of a cell."""
@@ -108,7 +115,7 @@ class RegionsTable(QTableView):
         rows.setDefaultSectionSize(ICON + 4)
         columns.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
         wide = self.fontMetrics().horizontalAdvance
-        for column, text in ((0, "0000"), (2, "adenocarcinoma"), (3, "neighbours"), (4, "entropy")):
+        for column, text in ((0, "0000"), (2, "adenocarcinoma"), (3, "near"), (4, "entropy")):
             self.setColumnWidth(column, wide(text) + (ICON + 16 if column == 0 else 20))
         model.modelReset.connect(self._hide_votes)
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 NARROW = 640
 """Px of width below which things stand below each other instead of side by side."""
+SHARES = (600, 400)
+"""Parts of gallery and explanation."""
 HEIGHT = 400
 """Px of height to begin with."""
 NO_DATABASE = (
@@ -110,7 +112,7 @@ class ResultsWidget(QWidget):
         if self._splitter.orientation() != side:
             self._header.stack(narrow)
             self._splitter.setOrientation(side)
-            self._splitter.setSizes([600, 400] if narrow else [640, 360])
+            self._splitter.setSizes(SHARES)
 
     def _listen(self) -> None:
         session, gallery, controls, there = self._session, self._gallery, self._controls, self._in_viewer
@@ -152,10 +154,7 @@ class ResultsWidget(QWidget):
         self._lines.say("")
         if results is not None and results.hits:
             index = self._model.index_of(before.slide if before else "")
-            self._gallery.setCurrentIndex(
-                index if index.isValid() else self._model.index_of(results.hits[0].slide)
-            )
-            self._gallery.scrollTo(self._gallery.currentIndex())
+            self._gallery.choose(index if index.isValid() else self._model.index_of(results.hits[0].slide))
         self._update()
 
     def _mark(self, feedback: Feedback) -> None:
@@ -176,7 +175,7 @@ class ResultsWidget(QWidget):
         self._gallery.set_size(size)
         self._model.arrange(sort, group)
         if chosen is not None:
-            self._gallery.setCurrentIndex(self._model.index_of(chosen.slide))
+            self._gallery.choose(self._model.index_of(chosen.slide))
 
     def _started(self, what: str) -> None:
         self._doing, self._error = what, ""
@@ -275,7 +274,7 @@ class ResultsWidget(QWidget):
         self._splitter.setObjectName("results.splitter")
         self._splitter.addWidget(self._gallery)
         self._splitter.addWidget(self._panel)
-        self._splitter.setSizes([640, 360])
+        self._splitter.setSizes(SHARES)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 6, 6, 6)
         layout.setSpacing(4)

@@ -257,7 +257,8 @@ def _cut(text: str, font: Font, width: int) -> str:
     def ends(kept: int) -> str:
         return f"{text[: kept - kept // 2]}…{text[len(text) - kept // 2 :]}"
 
-    return ends(max(1, bisect(range(len(text)), width, key=lambda kept: font.getlength(ends(kept))) - 1))
+    too_wide = bisect(range(len(text)), False, key=lambda kept: font.getlength(ends(kept)) > width)
+    return ends(max(1, too_wide - 1))
 
 
 def _printable(text: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from napari_fish._napari.compare import MOST_CELLS, Comparison, comparison_of
 from napari_fish._napari.magnification import magnification, zoom_to
+from napari_fish._napari.queries import slide_layers
 from napari_fish._napari.reader import PLUGIN
 from napari_fish.archive import Database
 from napari_fish.errors import FishError
@@ -272,3 +273,40 @@ def test_magnification_of_nothing_or_of_unknown_pixels_is_refused_in_words(model
     with pytest.raises(FishError, match=r"photo.*unknown"):
         zoom_to(model, 20)
     assert magnification(model) is None
+
+
+def test_a_slide_opened_meanwhile_ends_the_comparison_and_stays(
+    make_viewer: Callable[..., Any], database: Database, qtbot: Any
+) -> None:
+    viewer = make_viewer()
+    comparison = comparison_of(viewer)
+    compare(qtbot, comparison, ask(database), database)
+    with qtbot.waitSignal(comparison.changed, timeout=10_000) as changed:
+        viewer.open(slide(database, 3), plugin=PLUGIN)
+    assert changed.args == [False] and [layer.name for layer in viewer.layers] == ["s3"]
+    assert viewer.layers[0].visible and not viewer.canvas.grid.enabled
+
+
+def test_what_is_drawn_meanwhile_waits_outside_the_grid(
+    make_viewer: Callable[..., Any], database: Database, qtbot: Any
+) -> None:
+    viewer = make_viewer()
+    viewer.add_shapes(name="boxes", units="µm")
+    comparison = comparison_of(viewer)
+    compare(qtbot, comparison, ask(database), database)
+    viewer.layers.remove("boxes")
+    # Drawn anew and, like the one it replaces, hidden, as the Search widget does with the query's mosaics.
+    viewer.add_shapes(name="boxes", units="µm", visible=False)
+    viewer.add_points(name="points", units="µm")
+    assert not viewer.layers["points"].visible
+    comparison.clear()
+    assert viewer.layers["boxes"].visible and viewer.layers["points"].visible
+
+
+def test_cells_are_not_offered_as_slides_to_search_for(
+    make_viewer: Callable[..., Any], database: Database, qtbot: Any
+) -> None:
+    viewer = make_viewer()
+    viewer.open(slide(database, 0), plugin=PLUGIN)
+    compare(qtbot, comparison_of(viewer), ask(database, layer="s0"), database)
+    assert [layer.name for layer in slide_layers(viewer.layers)] == ["s0"]

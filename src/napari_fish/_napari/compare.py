@@ -7,13 +7,12 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-import numpy as np
 from napari.layers import Image
 from qtpy.QtCore import QObject, QTimer, Signal
 
+from napari_fish._napari.compare_cells import QUERY_COLOUR, fill, label, new_cell, scene_unit
 from napari_fish._napari.compare_pictures import Shelf, Shown, open_pictures
-from napari_fish._napari.coordinates import micrometres
-from napari_fish._napari.hit_layers import KEPT_PICTURE, Picture, grid_shape
+from napari_fish._napari.hit_layers import CELL_KEY, grid_shape
 from napari_fish._napari.jobs import JobWorker
 from napari_fish._napari.magnification import um_per_world_unit, zoom_to
 from napari_fish._napari.session import Answer
@@ -29,9 +28,6 @@ SPACING = 6
 """Px between cells."""
 MARGIN = 0.96
 """Share of a cell that the region fills at first."""
-LABEL_PT = 8
-METADATA_KEY = "napari_fish_compare"
-QUERY_COLOUR = "#ffd54a"
 
 
 class Comparison(QObject):
@@ -57,6 +53,7 @@ class Comparison(QObject):
         # The layers of a proxied viewer are proxies themselves, and never the layers that were added.
         self._viewer_ref = ref(getattr(viewer, "__wrapped__", viewer))
         self._before: ViewState | None = None
+        self._added: list[tuple[Any, bool]] = []
         self._cells: list[Image] = []
         self._pool: list[Image] = []
         self._shelf = Shelf()
@@ -122,7 +119,10 @@ class Comparison(QObject):
             return
         self._viewer.canvas.grid.enabled = False
         self._set_cells(0)
+        added, self._added = self._added, []
         before.restore(self._viewer)
+        for layer, visible in added:
+            layer.visible = visible
         self._shelf.keep(0)
         self.changed.emit(False)
 
@@ -169,14 +169,14 @@ class Comparison(QObject):
             self._set_cells(len(pictures))
             yield
         # The middle of the query's region, where it lies on its slide.
-        unit = _scene_unit(self._viewer)
+        unit = scene_unit(self._viewer)
         anchor = tuple(c * shown.query.um_per_px for c in shown.query.centre)
         for layer, picture, title, diagnosis in zip(self._cells, pictures, titles, diagnoses, strict=True):
-            _fill(layer, picture, title, anchor, unit)
+            fill(layer, picture, title, anchor, unit)
             if layer not in self._viewer.layers:
                 self._viewer.add_layer(layer)
             colour = QUERY_COLOUR if diagnosis is None else colour_of(diagnosis) if colour_of else None
-            _label(layer, colour)
+            label(layer, colour)
             yield
         if not same:
             self._arrange()
@@ -192,26 +192,27 @@ class Comparison(QObject):
             viewer.dims.ndisplay = 2
         for layer in viewer.layers:
             layer.visible = False
-        viewer.layers.events.removed.connect(self._on_removed)
 
     def _set_cells(self, n: int) -> None:
         """Take cells from the pool, or put them back and out of the viewer; the grid must be off."""
         viewer = self._viewer
-        viewer.layers.events.removed.disconnect(self._on_removed)
         if len(self._cells) > 1:
             viewer.layers.unlink_layers(self._cells)
         while len(self._pool) < n:
-            self._pool.append(_new_cell())
+            self._pool.append(new_cell())
+        surplus, self._cells = self._cells[n:], self._pool[:n]
         # At once, for napari collects garbage after each removal otherwise.
         with viewer.layers.batched_update():
-            for layer in self._cells[n:]:
+            for layer in surplus:
                 if layer in viewer.layers:
                     viewer.layers.remove(layer)
-        self._cells = self._pool[:n]
         for layer in self._cells:
             layer.visible = True
-        if n:
-            viewer.layers.events.removed.connect(self._on_removed)
+        events = viewer.layers.events
+        for event, react in ((events.removed, self._on_removed), (events.inserted, self._on_inserted)):
+            event.disconnect(react)
+            if n:
+                event.connect(react)
 
     def _arrange(self) -> None:
         """Put the cells into a grid, linked, with a scale bar."""
@@ -241,57 +242,30 @@ class Comparison(QObject):
 
     def _on_removed(self, event: Any) -> None:
         """Go on without a cell that the user removed."""
-        if self._is_cell(event.value):
-            self._cells = [cell for cell in self._cells if cell is not event.value]
-            self._pool = [cell for cell in self._pool if cell is not event.value]
+        layer = event.value
+        self._added = [(one, visible) for one, visible in self._added if one is not layer]
+        if any(layer is cell for cell in self._cells):
+            self._cells = [cell for cell in self._cells if cell is not layer]
+            self._pool = [cell for cell in self._pool if cell is not layer]
             if not self._cells:
                 self.clear()
 
+    def _on_inserted(self, event: Any) -> None:
+        """End the comparison when a slide is opened; keep other layers out of the grid until it ends."""
+        layer = event.value
+        if any(layer is cell for cell in self._cells):
+            return
+        if isinstance(layer, Image):
+            # Not now: others have yet to hear of the layer.
+            QTimer.singleShot(0, self.clear)
+            return
+        gone = [(one.name, seen) for one, seen in self._before.visible if one not in self._viewer.layers]
+        # What takes the place of a layer that was hidden here, as boxes drawn anew do, is as visible as that was.
+        self._added.append((layer, dict(gone).get(layer.name, layer.visible)))
+        layer.visible = False
+
     def _is_cell(self, layer: Any) -> bool:
-        return METADATA_KEY in layer.metadata
-
-
-def _new_cell() -> Image:
-    return Image(
-        [np.full((2, 2, 3), 255, np.uint8)],
-        rgb=True,
-        multiscale=True,
-        units=("µm", "µm"),
-        axis_labels=("y", "x"),
-        contrast_limits=(0, 255),
-        interpolation2d="linear",
-        metadata={METADATA_KEY: True},
-    )
-
-
-def _fill(
-    layer: Image, picture: Picture, title: str, anchor: tuple[float, ...], unit: tuple[str, float]
-) -> None:
-    """Give a cell another picture, with its region at the anchor; ``unit`` has a name and a length in µm."""
-    name, um = unit
-    layer.data = picture.levels
-    layer.units = (name, name)
-    layer.scale = (picture.um_per_px / um,) * 2
-    layer.translate = tuple(t / um for t in picture.translate(anchor))
-    layer.name = f"{title} · {KEPT_PICTURE}" if picture.kept else title
-
-
-def _scene_unit(viewer: Any) -> tuple[str, float]:
-    """Return the unit of length of the scene and how many µm it is; µm where it has none.
-
-    napari reads the wrong part of a multiscale layer whose units are not the scene's.
-    """
-    units = viewer.layers.units
-    um = None if units is None else micrometres(units[-1])
-    return ("µm", 1.0) if um is None else (str(units[-1]), um)
-
-
-def _label(layer: Image, colour: str | None) -> None:
-    """Write a cell's name into it."""
-    overlay = layer.name_overlay
-    overlay.position, overlay.box, overlay.font_size = "top_left", True, LABEL_PT
-    overlay.color = colour
-    overlay.visible = True
+        return CELL_KEY in layer.metadata
 
 
 _comparisons: WeakKeyDictionary[Any, Comparison] = WeakKeyDictionary()

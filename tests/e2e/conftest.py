@@ -14,7 +14,6 @@ from napari.plugins import _initialize_plugins
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtWidgets import QApplication, QWidget
 
-from napari_fish._napari import preferences
 from napari_fish._napari.compare import comparison_of
 from napari_fish._napari.coordinates import to_scene
 from napari_fish._napari.session import session_of
@@ -74,10 +73,10 @@ class User:
         self.qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
 
     def types(self, name: str, text: object) -> None:
-        """Write into a line."""
+        """Paste into a line, for QTest cannot type letters beyond ASCII."""
         line = self.sees(name)
-        line.clear()
-        self.qtbot.keyClicks(line, str(text))
+        line.selectAll()
+        line.insert(str(text))
         self.qtbot.keyClick(line, Qt.Key.Key_Return)
 
     def waits(self, until: Callable[[], Any]) -> None:
@@ -119,10 +118,8 @@ class User:
 
 
 @pytest.fixture
-def user(
-    request: pytest.FixtureRequest, qtbot: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[User]:
-    """Start napari; nothing is remembered from before."""
+def user(request: pytest.FixtureRequest, qtbot: Any) -> Iterator[User]:
+    """Start napari."""
     if sys.platform == "linux" and not os.environ.get("DISPLAY"):
         pytest.skip("NO DISPLAY: run under xvfb-run to test with a real viewer")
     viewer = request.getfixturevalue("make_napari_viewer_proxy")(show=True)
@@ -131,6 +128,3 @@ def user(
     yield somebody
     somebody.rests()
     somebody.session.close()
-
-
-assert preferences is not None

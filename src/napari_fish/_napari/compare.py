@@ -14,7 +14,7 @@ from napari_fish._napari.compare_cells import QUERY_COLOUR, fill, label, new_cel
 from napari_fish._napari.compare_pictures import Shelf, Shown, open_pictures
 from napari_fish._napari.hit_layers import CELL_KEY, grid_shape
 from napari_fish._napari.jobs import JobWorker
-from napari_fish._napari.magnification import um_per_world_unit, zoom_to
+from napari_fish._napari.magnification import zoom_to
 from napari_fish._napari.session import Answer
 from napari_fish._napari.view_state import ViewState
 from napari_fish.archive import Database
@@ -157,31 +157,37 @@ class Comparison(QObject):
 
     def _drawing(self, shown: Shown, colour_of: Callable[[str], str] | None) -> Iterator[None]:
         """Draw a comparison cell by cell."""
-        first = self._before is None
+        viewer, first = self._viewer, self._before is None
         if first:
             self._prepare()
         pictures = [shown.query, *(picture for _, picture in shown.hits)]
         titles = [shown.query_title, *(pair.title for pair, _ in shown.hits)]
-        diagnoses = [None, *(pair.hit.diagnosis for pair, _ in shown.hits)]
+        colours = [QUERY_COLOUR, *(colour_of and colour_of(pair.hit.diagnosis) for pair, _ in shown.hits)]
         same = len(pictures) == len(self._cells)
         if not same:
-            self._viewer.canvas.grid.enabled = False
+            viewer.canvas.grid.enabled = False
             self._set_cells(len(pictures))
             yield
-        # The middle of the query's region, where it lies on its slide.
-        unit = scene_unit(self._viewer)
-        anchor = tuple(c * shown.query.um_per_px for c in shown.query.centre)
-        for layer, picture, title, diagnosis in zip(self._cells, pictures, titles, diagnoses, strict=True):
+        unit = scene_unit(viewer)
+        # At first where the query's region lies on its slide; then wherever the user is looking, so that the camera
+        # need not move and nothing be read twice.
+        here = tuple(c * unit[1] for c in viewer.scene.camera.center[-2:])
+        anchor = tuple(c * shown.query.um_per_px for c in shown.query.centre) if first else here
+        for layer, picture, title, colour in zip(self._cells, pictures, titles, colours, strict=True):
             fill(layer, picture, title, anchor, unit)
-            if layer not in self._viewer.layers:
-                self._viewer.add_layer(layer)
-            colour = QUERY_COLOUR if diagnosis is None else colour_of(diagnosis) if colour_of else None
             label(layer, colour)
+            if layer not in viewer.layers:
+                viewer.add_layer(layer)
             yield
         if not same:
             self._arrange()
+            if first:
+                self._look(anchor, shown.side_um, unit[1])
             yield
-        self._look(anchor, shown.side_um, first)
+            for layer in self._cells:
+                layer.visible = True
+                yield
+            viewer.layers.link_layers(self._cells, LINKED)
 
     def _prepare(self) -> None:
         """Take note of the viewer and make room."""
@@ -207,7 +213,7 @@ class Comparison(QObject):
                 if layer in viewer.layers:
                     viewer.layers.remove(layer)
         for layer in self._cells:
-            layer.visible = True
+            layer.visible = False
         events = viewer.layers.events
         for event, react in ((events.removed, self._on_removed), (events.inserted, self._on_inserted)):
             event.disconnect(react)
@@ -215,9 +221,8 @@ class Comparison(QObject):
                 event.connect(react)
 
     def _arrange(self) -> None:
-        """Put the cells into a grid, linked, with a scale bar."""
+        """Make a grid for the cells, with a scale bar."""
         viewer = self._viewer
-        viewer.layers.link_layers(self._cells, LINKED)
         viewer.layers.selection = {self._cells[0]}
         viewer.layers.selection.active = self._cells[0]
         grid, bar = viewer.canvas.grid, viewer.canvas.overlays.scale_bar
@@ -232,13 +237,13 @@ class Comparison(QObject):
                 "scale bar in µm", "bottom_left", False, True, True
             )  # fmt: skip
 
-    def _look(self, anchor: tuple[float, ...], side_um: float, first: bool) -> None:
-        """Point the camera at the regions; a magnification that the user chose stays."""
+    def _look(self, anchor: tuple[float, ...], side_um: float, um: float) -> None:
+        """Point the camera at the regions, which fill their cells; ``um`` is the scene's unit in µm."""
         viewer = self._viewer
-        um = um_per_world_unit(viewer, self._cells[0])
+        sizes = zip(viewer.canvas.size, viewer.canvas.grid.shape, strict=True)
+        cell = min((px - SPACING * (n - 1)) / n for px, n in sizes)
         viewer.scene.camera.center = tuple(a / um for a in anchor)
-        if first:
-            viewer.scene.camera.zoom = MARGIN * min(viewer.canvas.viewbox_size(viewer.layers)) * um / side_um
+        viewer.scene.camera.zoom = MARGIN * cell * um / side_um
 
     def _on_removed(self, event: Any) -> None:
         """Go on without a cell that the user removed."""

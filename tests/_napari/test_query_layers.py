@@ -9,7 +9,7 @@ import pytest
 from napari.layers import Shapes
 
 from napari_fish._napari.queries import drawn_corners
-from napari_fish._napari.query_layers import DROPPED, HIGH, LOW, colours, contributions, query_mosaics
+from napari_fish._napari.query_layers import DROPPED, EDGE, HIGH, LOW, colours, contributions, query_mosaics
 from napari_fish.database.records import Box
 from napari_fish.search.values import Explanation, Hit, ListFate, Results, SlideHit
 
@@ -62,7 +62,9 @@ def test_the_layer_has_a_table_of_what_each_did(results: Results) -> None:
     assert list(table["vote"]) == ["sarcoma"] * 3
     assert table["reason"][2] == "far"
     assert np.isnan(table["entropy"][2])
-    np.testing.assert_allclose(layer.data[1], [(-0.5, 99.5), (-0.5, 199.5), (99.5, 199.5), (99.5, 99.5)])
+    outline = EDGE * 100 / 2
+    low, high = (-0.5 + outline, 99.5 + outline), (99.5 - outline, 199.5 - outline)
+    np.testing.assert_allclose([layer.data[1].min(axis=0), layer.data[1].max(axis=0)], [low, high])
 
 
 def test_an_answer_without_hits_or_explanation_still_shows_the_mosaics() -> None:

@@ -23,7 +23,7 @@ from napari_fish.archive.asking import Region
 
 LAYER = "Search box"
 COLOUR = "#ffd166"
-FILL = "#ffd1661f"
+FILL = "transparent"
 EDGE = 1 / 40
 """Width of the outline as a share of the box's side."""
 CLICK_PX = 4
@@ -160,11 +160,13 @@ class BoxTool(QObject):
         """Show boxes without taking it for the user's doing."""
         self._quiet = True
         try:
-            shapes.selected_data = set()
+            # Each of these draws the layer anew, so only what changes is set: a dragged box must be quick.
+            if shapes.selected_data:
+                shapes.selected_data = set()
             shapes.data = [(box, "rectangle") for box in boxes]
-            if boxes:
-                shapes.edge_color, shapes.face_color = COLOUR, FILL
-                shapes.edge_width = max(1.0, self._side * EDGE)
+            width = max(1.0, self._side * EDGE)
+            if boxes and list(shapes.edge_width) != [width]:
+                shapes.edge_color, shapes.face_color, shapes.edge_width = COLOUR, FILL, width
         finally:
             self._quiet = False
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QFormLayout, QLineEdit, QVBoxLayout, QWidget
-from superqt import QCollapsible
 
 from napari_fish._napari import preferences
 from napari_fish._napari.build_job import Choices
 from napari_fish._napari.build_survey import Prospect, suggested_place
 from napari_fish._napari.controls import named
 from napari_fish._napari.device_choice import DeviceChoice
+from napari_fish._napari.fold import Fold
 from napari_fish._napari.labels_panel import LabelsPanel
 from napari_fish._napari.path_field import PathField
 from napari_fish.building.params import BuildParams
@@ -188,8 +188,7 @@ class BuildForm(QWidget):
         more.addRow(self.store_codes)
         inside = QWidget()
         inside.setLayout(more)
-        folded = named(OWNER, QCollapsible("More options"), "more", "Options that few builds need.")
-        folded.addWidget(inside)
+        folded = Fold(OWNER, "more", "More options", "Options that few builds need.", inside)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addLayout(form)

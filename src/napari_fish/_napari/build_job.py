@@ -128,6 +128,12 @@ class BuildNews:
         with self._lock:
             return self._patches
 
+    @property
+    def encoded(self) -> int:
+        """Patches done of the slide in progress."""
+        with self._lock:
+            return self._patches - self._before
+
     def watch(self) -> Watch:
         """Return what the build is to call."""
         return Watch(self._started, self._finished, self._progressed)

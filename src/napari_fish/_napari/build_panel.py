@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from qtpy.QtCore import QTimer, Signal
 from qtpy.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
@@ -83,6 +85,11 @@ class BuildPanel(QWidget):
             return
         self._survey.cancel()
         self._remember(choices)
+        params = choices.params
+        self.doing.setText(
+            f"{Path(choices.slides).name} → {Path(choices.database).name}, {params.encoder} on "
+            f"{self.form.device.box.currentText()}"
+        )
         self._news, self._brake = BuildNews(), Brake()
         self._done = self._total = self._finished = 0
         self.progress.begin(only)
@@ -168,7 +175,7 @@ class BuildPanel(QWidget):
             self._brake.seconds, self._finished, max(0, self._total - self._done), expected
         )
         quiet = self._brake.paused or self._build.stopping
-        if self.building and not quiet and (news.under or self._total):
+        if self.building and not quiet and self._total:
             self.said.emit(f"Building: {self._done} of {count(self._total, 'slide')} done.", False)
 
     def _finish(self, summary: Summary) -> None:
@@ -209,9 +216,10 @@ class BuildPanel(QWidget):
         if seen is not None and seen.done:
             label = "Resume" if seen.to_do else "Update labels"
         self.go.setText(label)
-        self.go.setEnabled(not self.building and bool(self.form.choices.slides))
-        self.form.setEnabled(not self.building)
-        self.back.setEnabled(not self.building)
+        self.go.setEnabled(bool(self.form.choices.slides))
+        for part in (self.form, self.outlook, self.go, self.back):
+            part.setVisible(not self.building)
+        self.doing.setVisible(self.building)
         if self.building:
             self.progress.again.setEnabled(False)
 
@@ -227,12 +235,14 @@ class BuildPanel(QWidget):
         self.back = named(
             OWNER, QPushButton("Reset"), "reset", "Forget what is chosen here; nothing is deleted."
         )
+        self.doing = named(OWNER, QLabel(), "doing", "What is being built, from what, and how.")
+        self.doing.setWordWrap(True)
         self.progress = BuildProgress()
         buttons = QHBoxLayout()
         buttons.addWidget(self.go, 2)
         buttons.addWidget(self.back, 1)
         layout = QVBoxLayout(self)
-        for part in (self.form, self.outlook):
+        for part in (self.form, self.outlook, self.doing):
             layout.addWidget(part)
         layout.addLayout(buttons)
         layout.addWidget(self.progress)

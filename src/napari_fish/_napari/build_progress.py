@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from qtpy.QtCore import Signal
+from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from napari_fish._napari.build_job import News
@@ -40,6 +40,8 @@ class BuildProgress(QWidget):
         self.table.shown.show([])
         self._show_slide(None, 0)
         self.speed.clear()
+        self.speed.hide()
+        self._explain()
         self._enable()
 
     def begin(self, only: Iterable[str] | None = None) -> None:
@@ -78,6 +80,7 @@ class BuildProgress(QWidget):
         expected
             Seconds the build was expected to take.
         """
+        self.speed.show()
         if finished and seconds > 0:
             rest = seconds / finished * left
             self.speed.setText(f"{3600 * finished / seconds:.0f} slides/h, {duration(rest)} left")
@@ -87,7 +90,7 @@ class BuildProgress(QWidget):
     def end(self) -> None:
         """Show no slide in progress any more."""
         self._show_slide(None, 0)
-        self.speed.clear()
+        self.speed.hide()
         self._enable()
 
     def _show_slide(self, under: Under | None, encoded: int) -> None:
@@ -116,6 +119,11 @@ class BuildProgress(QWidget):
         everything = [row[0] for row in self.table.shown.rows if row[1] == QUARANTINED]
         self.retry.emit(chosen or everything)
 
+    def _explain(self, *_: Any) -> None:
+        chosen = self.table.selected()
+        self.why.setText(str(chosen[0][2]) if len(chosen) == 1 else "")
+        self.why.setVisible(bool(self.why.text()))
+
     def _narrow(self, *_: Any) -> None:
         self.table.proxy.setFilterKeyColumn(1)
         self.table.narrow_to(self.which.currentData())
@@ -133,8 +141,11 @@ class BuildProgress(QWidget):
             OWNER, Table(("slide", "state", "why")), "slides_done", "What became of each slide, and why."
         )
         self.table.setMinimumHeight(150)
-        self.table.setColumnWidth(0, 150)
+        self.table.setColumnWidth(0, 130)
         self.table.setColumnWidth(1, 85)
+        self.why = named(OWNER, QLabel(), "why", "All of what is known of the selected slide.")
+        self.why.setWordWrap(True)
+        self.why.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.which = named(OWNER, QComboBox(), "which", "Which slides the list shows.")
         for text, fate in _SHOWN.items():
             self.which.addItem(text, fate)
@@ -149,11 +160,12 @@ class BuildProgress(QWidget):
         row.addWidget(self.again)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        for part in (self.name, self.picture, self.speed, self.said, self.table):
+        for part in (self.name, self.picture, self.speed, self.said, self.table, self.why):
             layout.addWidget(part)
         layout.addLayout(row)
         self.which.currentIndexChanged.connect(self._narrow)
         self.again.clicked.connect(self._ask_again)
+        self.table.selectionModel().selectionChanged.connect(self._explain)
         self.clear()
 
 

@@ -28,6 +28,7 @@ from napari_fish.search import Hit, Results, SlideHit
 from napari_fish.search.colours import Colours
 from napari_fish.search.reportparts import FATES, bits, closeness
 from napari_fish.search.values import ListFate
+from napari_fish.search.verdict import matched_regions
 
 PICTURE = 104
 ICON = 40
@@ -86,9 +87,8 @@ class Pair(QWidget):
         painter.drawRect(theirs.adjusted(1, 1, -1, -1))
         painter.setPen(look.text)
         words = QRect(0, PICTURE + 2, self.width(), self.fontMetrics().height())
-        painter.drawText(
-            words, Qt.AlignmentFlag.AlignLeft, f"region {match.query_index}: {bits(match.distance)}"
-        )
+        ours = "a slide you liked" if is_added(match) else f"region {match.query_index}"
+        painter.drawText(words, Qt.AlignmentFlag.AlignLeft, f"{ours}: {bits(match.distance)}")
         painter.end()
 
     def mouseReleaseEvent(self, event: Any) -> None:
@@ -227,6 +227,11 @@ def _set_icon(item: QTableWidgetItem, image: QImage | None) -> None:
         item.setIcon(QIcon(QPixmap.fromImage(image)))
 
 
+def is_added(match: Hit) -> bool:
+    """Whether the query's side of a pair is a region that thumbs up brought into the query."""
+    return match.query_box.width <= 0
+
+
 def fate_in_words(fate: ListFate) -> str:
     """Say what became of a region of the query."""
     if fate.fate == "kept":
@@ -252,9 +257,13 @@ def why_in_words(hit: SlideHit, results: Results) -> str:
     if hit.entropy is not None:
         agree = "all agree" if hit.entropy < 0.005 else "they disagree" if hit.entropy > 1 else "most agree"
         lines.append(f"The region that brought it has neighbours of entropy {hit.entropy:.2f} bits: {agree}.")
-    lines.append(
-        f"Matches {regions_in_words(hit, results)} within the threshold. Query left, this slide right:"
-    )
+    if any(is_added(match) and match.distance == 0 for match in hit.matches):
+        lines.append("You liked it: its own regions joined the query.")
+    near = matched_regions(hit, results)[0]
+    said = f"Matches {regions_in_words(hit, results)} within the threshold."
+    lines.append(said if near else "No pair is within the threshold.")
+    if hit.matches:
+        lines.append("Query left, this slide right:")
     return "\n".join(lines)
 
 
@@ -263,6 +272,9 @@ def regions_summary(results: Results) -> str:
     told = results.explanation
     counted = sum(fate.fate == "kept" for fate in told.lists)
     text = [f"Ranking {told.ranking}: {counted} of {len(told.lists)} regions counted."]
+    added = sum(box.width <= 0 for box in results.query_boxes)
+    if added:
+        text.append(f"Your thumbs up brought {added} of them.")
     if told.prediction:
         text.append(f"The most certain agree on {told.prediction}.")
     if told.hit_threshold is not None:

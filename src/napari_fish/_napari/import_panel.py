@@ -7,11 +7,11 @@ from typing import Any
 
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QFormLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
-from superqt import QCollapsible
 
 from napari_fish._napari.build_form import TABLES
 from napari_fish._napari.build_survey import Understood, understand
 from napari_fish._napari.controls import named
+from napari_fish._napari.fold import Fold
 from napari_fish._napari.labels_panel import LabelsPanel
 from napari_fish._napari.one_job import OneJob
 from napari_fish._napari.path_field import PathField
@@ -39,7 +39,7 @@ class ImportPanel(QWidget):
         self.patient = named(
             owner,
             QLineEdit(),
-            "import_patient",
+            "import_rule",
             "A column, or a regular expression to be found in the file name whose first group is the patient.",
         )
         self.patient.setPlaceholderText("as the file says")
@@ -54,8 +54,7 @@ class ImportPanel(QWidget):
         form.addRow(self.button)
         inside = QWidget()
         inside.setLayout(form)
-        folded = named(owner, QCollapsible("Labels"), "labels_section", "Labels that come later.")
-        folded.addWidget(inside)
+        folded = Fold(owner, "import_section", "Import labels", "Labels that come later.", inside)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(folded)

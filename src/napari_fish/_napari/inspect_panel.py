@@ -188,7 +188,7 @@ class InspectPanel(QWidget):
             OWNER, Table(("value", "slides", "mosaics")), "count_table", "Slides and mosaics by value."
         )
         self.counts.setMinimumHeight(120)
-        self.counts.setColumnWidth(0, 180)
+        self.counts.setColumnWidth(0, 170)
         self.counts.setColumnWidth(1, 60)
         self.filter = named(OWNER, QLineEdit(), "filter", "Show only slides with this text in any column.")
         self.filter.setPlaceholderText("filter slides")
@@ -201,7 +201,7 @@ class InspectPanel(QWidget):
         )
         self.slides.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.slides.setMinimumHeight(160)
-        for number, width in enumerate((130, 100, 60, 60)):
+        for number, width in enumerate((100, 90, 55, 55)):
             self.slides.setColumnWidth(number, width)
         self.drop = named(
             OWNER,

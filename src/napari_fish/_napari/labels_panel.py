@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QComboBox, QFormLayout, QLabel, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QComboBox, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from napari_fish._napari.build_survey import ROLES, Understood
 from napari_fish._napari.controls import named
@@ -40,18 +40,21 @@ class LabelsPanel(QWidget):
         self.text = named(owner, QLabel(), f"{prefix}_text", "How the labels fit the slides.")
         self.text.setWordWrap(True)
         self._corrected: dict[str, str] = {}
-        form = QFormLayout()
-        form.setContentsMargins(12, 0, 0, 0)
-        form.setVerticalSpacing(3)
-        for role, box in self._boxes.items():
+        grid = QGridLayout()
+        grid.setContentsMargins(12, 0, 0, 0)
+        grid.setVerticalSpacing(3)
+        for number, (role, box) in enumerate(self._boxes.items()):
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-            box.setMinimumContentsLength(8)
+            box.setMinimumContentsLength(6)
             box.activated.connect(self._correct)
-            form.addRow(role, box)
+            row, column = divmod(number, 2)
+            grid.addWidget(QLabel(role), row, 2 * column)
+            grid.addWidget(box, row, 2 * column + 1)
+            grid.setColumnStretch(2 * column + 1, 1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         self._columns = QWidget()
-        self._columns.setLayout(form)
+        self._columns.setLayout(grid)
         layout.addWidget(self._columns)
         layout.addWidget(self.text)
         self.forget()

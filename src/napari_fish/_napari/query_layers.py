@@ -19,7 +19,7 @@ LAYER = "Query mosaics"
 LOW, HIGH = np.array([0.27, 0.33, 0.53]), np.array([0.99, 0.55, 0.15])
 """Colours, RGB, of a mosaic that counted but led to no slide, and of the one that contributed most."""
 DROPPED = (0.55, 0.55, 0.55, 0.9)
-FILL = 0.22
+FILL = 0.14
 """How opaque the inside of the mosaic that contributed most is."""
 EDGE = 1 / 30
 """Width of an outline as a share of a mosaic's side."""
@@ -101,10 +101,16 @@ def colours(found: Sequence[Contribution]) -> Colours:
     return table
 
 
+def _inset(one: Contribution) -> Region:
+    """Return a box whose outline lies inside the mosaic, so that neighbours do not cover each other's."""
+    edge = EDGE * min(one.width, one.height)
+    return one.x + edge / 2, one.y + edge / 2, one.width - edge, one.height - edge
+
+
 def query_mosaics(results: Results, to_drawn: ToDrawn) -> tuple[list[Any], dict[str, Any]]:
     """Return corners and options of a Shapes layer with the mosaics of a query."""
     found = contributions(results)
-    corners = [to_drawn((one.x, one.y, one.width, one.height)) for one in found]
+    corners = [to_drawn(_inset(one)) for one in found]
     edges = colours(found)
     most = max((one.contribution for one in found), default=0.0) or 1.0
     faces = edges.copy()

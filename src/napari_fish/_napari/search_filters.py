@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QComboBox, QGridLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 from superqt import QFlowLayout
 
 from napari_fish._napari.controls import named
@@ -102,7 +102,7 @@ class FilterBar(QWidget):
             self._show()
             self.changed.emit()
 
-    def remove(self, condition: str) -> None:
+    def remove(self, condition: str, *_: object) -> None:
         """Put a filter out of force."""
         self._where = tuple(other for other in self._where if other != condition)
         self._show()
@@ -160,20 +160,22 @@ class FilterBar(QWidget):
         self.plus = named("search", QPushButton("Add"), "filter_add", "Put this filter in force.")
         self.left = named("search", QLabel(), "filter_left", "How many slides the filters leave.")
         self.left.setWordWrap(True)
-        for box, shortest in ((self.columns, 4), (self.values, 4), (self.sign, 2)):
+        for box, shortest in ((self.columns, 8), (self.values, 8), (self.sign, 4)):
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             box.setMinimumContentsLength(shortest)
-        row = QHBoxLayout()
-        row.setSpacing(4)
-        for control, stretch in ((self.columns, 4), (self.sign, 0), (self.values, 6), (self.plus, 0)):
-            row.addWidget(control, stretch)
+        grid = QGridLayout()
+        grid.setSpacing(4)
+        for row, pair in enumerate(((self.columns, self.sign), (self.values, self.plus))):
+            for column, control in enumerate(pair):
+                grid.addWidget(control, row, column)
+        grid.setColumnStretch(0, 1)
         self._chip_area = QWidget()
         self._chips = QFlowLayout(self._chip_area)
         self._chips.setContentsMargins(0, 0, 0, 0)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
-        layout.addLayout(row)
+        layout.addLayout(grid)
         layout.addWidget(self._chip_area)
         layout.addWidget(self.left)
         self.columns.currentIndexChanged.connect(self._list_values)

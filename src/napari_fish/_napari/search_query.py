@@ -220,10 +220,10 @@ class QueryPanel(QWidget):
         self.mpp_box.setSingleStep(0.05)
         self.mpp_box.setKeyboardTracking(False)
         self.slide_button = _button(
-            "This slide", "this_slide", "Search for slides similar to this one.", "search_this_slide"
+            "Search this slide", "this_slide", "Search for slides similar to this one.", "search_this_slide"
         )
         self.box_button = _button(
-            "This box", "this_box", "Search for the box drawn on the slide.", "search_this_box"
+            "Search this box", "this_box", "Search for the box drawn on the slide.", "search_this_box"
         )
         self.draw_button = _button(
             "Draw box",
@@ -241,7 +241,7 @@ class QueryPanel(QWidget):
         self.size.addItems([f"{PATCH_UM:.0f} µm square", "free"])
         self.live = named(
             "search",
-            QCheckBox("Live: search when the box is placed or moved"),
+            QCheckBox("Live: search whenever the box moves"),
             "live",
             "Search as soon as the box is placed, and anew when it is moved.",
         )

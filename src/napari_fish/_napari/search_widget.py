@@ -23,6 +23,7 @@ from qtpy.QtWidgets import (
 from superqt.utils import qimage_to_array
 
 from napari_fish._napari.controls import named
+from napari_fish._napari.docks import Settler, show_widget
 from napari_fish._napari.fold import Fold
 from napari_fish._napari.query_view import QueryView
 from napari_fish._napari.search_batch import BatchQueue, BatchView, Task
@@ -54,6 +55,7 @@ class SearchWidget(QWidget):
 
     def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        Settler(self)
         self._viewer = viewer
         self._session = session_of(viewer)
         self._drawn = QueryView(viewer)
@@ -164,8 +166,10 @@ class SearchWidget(QWidget):
         if self._take(event.mimeData()):
             event.acceptProposedAction()
 
-    def _take(self, data: QMimeData) -> bool:
+    def _take(self, data: QMimeData | None) -> bool:
         """Open or search for what was pasted or dropped; return whether there was anything."""
+        if data is None:
+            return False
         paths = [Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()]
         if paths:
             self._take_files(paths)
@@ -201,7 +205,7 @@ class SearchWidget(QWidget):
         elif self.query.live.isChecked():
             self._box_pause.start()
         else:
-            self.say("The box is placed; press This box to search for it.")
+            self.say("The box is placed; press Search this box.")
 
     def _box_rested(self) -> None:
         if self._session.database is None and not self._session.busy:
@@ -252,6 +256,7 @@ class SearchWidget(QWidget):
             self.params.show_params(answer.params)
         self.history.mark(answer)
         self._drawn.show(answer)
+        show_widget(self._viewer, "Results")
         self.say(result_in_words(answer))
         self.state.setToolTip("\n".join(answer.results.notes) or "What is open, running or wrong.")
 
@@ -352,13 +357,17 @@ def result_in_words(answer: Answer) -> str:
     """Return what was found and how long each step took, in a line."""
     results = answer.results
     steps = {name: ms for name, ms in results.elapsed_ms.items() if ms >= 0.5}
-    took = ", ".join(f"{name} {ms:.0f}" for name, ms in steps.items())
-    took = f" ({took} ms)" if took else ""
+    took = ", ".join(f"{name} {_duration(ms)}" for name, ms in steps.items())
+    took = f" ({took})" if took else ""
     found = f"{len(results)} of {results.k} slides" if len(results) < results.k else f"{len(results)} slides"
     return (
-        f"{found} for {results.query} in {sum(results.elapsed_ms.values()):.0f} ms{took}; "
+        f"{found} for {results.query} in {_duration(sum(results.elapsed_ms.values()))}{took}; "
         f"mode {results.mode}, ranking {results.ranking}."
     )
+
+
+def _duration(ms: float) -> str:
+    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
 
 
 def _line() -> QFrame:

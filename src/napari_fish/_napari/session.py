@@ -297,6 +297,7 @@ def _refine(
     asked = answer.asked
     query = feedback.apply(database.store, asked.query)
     results = database.answer(
-        [replace(asked, query=query)], replace(params, where=(*params.where, *feedback.where))
+        [replace(asked, query=query, added=feedback.added)],
+        replace(params, where=(*params.where, *feedback.where)),
     )[0]
     return asked, params, results, answer.box

@@ -11,7 +11,7 @@ from qtpy.QtWidgets import QSizePolicy, QWidget
 
 from napari_fish.building.summary import Under
 
-ENCODED, OUTLINE = QColor(0, 190, 255, 150), QColor(20, 60, 90, 220)
+ENCODED, OUTLINE = QColor(0, 160, 255, 90), QColor(0, 90, 190, 230)
 HEIGHT = 150
 
 
@@ -60,7 +60,10 @@ class SlidePicture(QWidget):
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
         size = self._image.size().scaled(self.size(), Qt.AspectRatioMode.KeepAspectRatio)
         left, top = (self.width() - size.width()) / 2, (self.height() - size.height()) / 2
-        painter.drawImage(QRectF(left, top, size.width(), size.height()), self._image)
+        whole = QRectF(left, top, size.width(), size.height())
+        painter.drawImage(whole, self._image)
+        painter.setClipRect(whole)
+        painter.setPen(QPen(OUTLINE, 1))
         for number, (x, y, width, height) in enumerate(self._boxes):
             box = QRectF(
                 left + x * size.width(),
@@ -70,7 +73,6 @@ class SlidePicture(QWidget):
             )
             if number < self._encoded:
                 painter.fillRect(box, ENCODED)
-            painter.setPen(QPen(OUTLINE, 1))
             painter.drawRect(box)
         painter.end()
 

@@ -21,7 +21,8 @@ def vote_in_words(vote: Vote, votes: Tally, *, short: bool = False) -> str:
     if short:
         return f"{vote.label or 'not known'} {vote.count}"
     sure = certainty_in_words(vote.certainty)
-    text = f"{vote.label or 'not known'} {vote.count} of {votes.total} {votes.voters}"
+    voters = votes.voters if votes.total != 1 else votes.voters.removesuffix("s")
+    text = f"{vote.label or 'not known'} {vote.count} of {votes.total} {voters}"
     return f"{text}, {sure}" if sure else text
 
 

@@ -29,10 +29,10 @@ CLUSTER_SHARES = (0.24, 0.17, 0.14, 0.12, 0.10, 0.08, 0.06, 0.05, 0.04)
 """How patches of a slide usually spread over its colour clusters."""
 BYTES_A_MOSAIC = 420
 """Of a mosaic in the truth and in the snapshot, without its picture, at 1024 bits."""
-BYTES_A_SLIDE = 45_000
+BYTES_A_SLIDE = 68_000
 """Of a slide's overview and of what is known of it."""
-BYTES_A_PICTURE_PX = 0.32
-"""Of a mosaic's JPEG, for each of its px."""
+BYTES_A_PICTURE_PX = 0.49
+"""Of a mosaic's JPEG and the pages of SQLite it fills, for each of its px."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def bars(
         What is shown, for those who cannot see it.
     """
     names = min(0.42 * width, 12 * _LETTER * max([4, *(len(name) for name, _, _ in rows)]) + 12)
-    end = width - 12 * _LETTER * max([4, *(len(text) + 6 for _, _, text in rows)]) - 14
+    end = width - 12 * _LETTER * max([4, *(len(text) + 7 for _, _, text in rows)]) - 14
     height = _ROW * len(rows) + 26
     scale = max(40.0, end - names)
     parts = []
@@ -83,7 +83,7 @@ def bars(
         )
         parts.append(_line(low, middle, high, middle, theme.ink, 1.5))
         parts += [_line(x, middle - 4, x, middle + 4, theme.ink, 1.5) for x in (low, high)]
-        said = f"{score.value:.2f}" + (f"  {remark}" if remark else "")
+        said = f"{score.value:.2f}" + (f" ({remark})" if remark else "")
         parts.append(_text(names + scale + 10, middle + 4, said, theme.ink, 12))
     return _svg(width, height, parts, title, theme)
 
@@ -95,8 +95,8 @@ def matrix(
     theme: Theme = ON_PAPER,
     *,
     dark_is_small: bool = False,
-    per_column: bool = False,
     digits: int = 0,
+    width: int | None = None,
     title: str = "",
     below: str = "truth",
     beside: str = "",
@@ -112,44 +112,46 @@ def matrix(
     theme
         Colours.
     dark_is_small
-        For distances.
-    per_column
-        Colour by the share in a column: columns differ in how many queries they have.
+        For distances; counts are coloured by their share in the column.
     digits
         After the decimal point.
+    width
+        In px, where it must fit; None for what it takes.
     title, below, beside
         What is shown, and the names of the axes.
     """
     values = np.asarray(table, np.float64)
-    if per_column:
-        share = values / np.maximum(values.sum(axis=0, keepdims=True), 1)
+    # Columns differ in how many queries they have, so each is coloured by itself.
+    if dark_is_small:
+        low, high = values.min(axis=0, keepdims=True), values.max(axis=0, keepdims=True)
+        share = (high - values) / np.where(high > low, high - low, 1)
     else:
-        spread = float(np.ptp(values)) if values.size else 0.0
-        share = (values - values.min(initial=np.inf if values.size else 0)) / (spread or 1.0)
-    share = 1 - share if dark_is_small else share
+        share = values / np.maximum(values.sum(axis=0, keepdims=True), 1)
     longest = max([4, *(len(name) for name in (*columns, *lines))])
-    names = min(190.0, 11 * _LETTER * longest + 12)
-    slanted = names * 0.72 + 12
-    width, top = names + _CELL * len(columns) + 0.72 * names + 8, 18
-    height = top + _CELL * len(lines) + slanted + 20
+    names = min(190.0 if width is None else 0.3 * width, 11 * _LETTER * longest + 12)
+    slanted, cell, top = names * 0.72 + 12, float(_CELL), 18
+    if width is not None:
+        cell = min(cell, max(16.0, (width - 1.72 * names) / max(1, len(columns))))
+    wide = max(names + cell * len(columns) + 0.72 * names, names + 170)
+    height = top + cell * len(lines) + slanted + 20
     parts = [_text(names, 11, beside, theme.soft, 11)]
     for i, line in enumerate(lines):
-        y = top + i * _CELL
+        y = top + i * cell
         shown = _cut(line, names - 10, 11)
-        parts.append(_text(names - 6, y + _CELL / 2 + 4, shown, theme.ink, 11, "end", line))
+        parts.append(_text(names - 6, y + cell / 2 + 4, shown, theme.ink, 11, "end", line))
         for j in range(len(columns)):
-            x = names + j * _CELL
+            x = names + j * cell
             colour, on = _shade(float(share[i, j]), dark_is_small)
             parts.append(
-                f'<rect x="{x:.1f}" y="{y}" width="{_CELL - 1}" height="{_CELL - 1}" fill="{colour}">'
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{cell - 1:.1f}" height="{cell - 1:.1f}" fill="{colour}">'
                 f"<title>{esc(line)} / {esc(columns[j])}: {values[i, j]:.{digits}f}</title></rect>"
             )
             if digits or values[i, j]:
                 shown = f"{values[i, j]:.{digits}f}"
-                size = 12 if len(shown) < 6 else 10
-                parts.append(_text(x + _CELL / 2, y + _CELL / 2 + 4, shown, on, size, "middle"))
+                size = min(12, int(1.5 * cell / len(shown)))
+                parts.append(_text(x + cell / 2, y + cell / 2 + 4, shown, on, size, "middle"))
     for j, column in enumerate(columns):
-        x, y = names + (j + 0.4) * _CELL, top + _CELL * len(lines) + 12
+        x, y = names + (j + 0.4) * cell, top + cell * len(lines) + 12
         shown = _cut(column, names - 10, 11)
         parts.append(
             f'<g transform="translate({x:.1f} {y:.1f}) rotate(45)">'
@@ -157,7 +159,7 @@ def matrix(
             + "</g>"
         )
     parts.append(_text(names, height - 6, below, theme.soft, 11))
-    return _svg(math.ceil(width), math.ceil(height), parts, title, theme)
+    return _svg(math.ceil(wide), math.ceil(height), parts, title, theme)
 
 
 def speed_lines(

@@ -27,7 +27,8 @@ _MORE_CSS = """
 .example .wrong img, .example .wrong .blank { border-color: #c92a2a; border-style: dashed; }
 .example .asked { margin-right: 14px; }
 pre { white-space: pre-wrap; background: var(--track); padding: 10px 14px; border-radius: 6px; }
-td:first-child { font-weight: 600; } .scroll { overflow-x: auto; } td { white-space: nowrap; } td.text { white-space: normal; }
+td:first-child { font-weight: 600; } .scroll { overflow-x: auto; } td { white-space: nowrap; }
+th.number { white-space: normal; }
 """
 
 
@@ -185,7 +186,7 @@ def confusion_figure(e: Evaluation, way: WayScores, **options: Any) -> str:
     if not table[-1].any():
         table, lines = table[:-1], lines[:-1]
     return matrix(
-        table, e.labels, lines, per_column=True, title="Confusion matrix", below=f"{e.target} of the query",
+        table, e.labels, lines, title="Confusion matrix", below=f"{e.target} of the query",
         beside=f"majority of the first {e.k}", **options,
     )  # fmt: skip
 
@@ -202,7 +203,7 @@ def _matrices(e: Evaluation) -> str:
         "of their column.</p></div>"
         f'<div><div class="figure">{far}</div><p class="small soft">Hamming distance as the paper defines it: each hit '
         "adds its distance to its own label and one more than the largest to every other; divided by the number of "
-        "queries. Dark is near.</p></div></div></div>"
+        "queries. The darkest of a column is the nearest.</p></div></div></div>"
     )
 
 
@@ -218,9 +219,7 @@ def _ablation(e: Evaluation) -> str:
 
 def _short(e: Evaluation) -> str:
     head, lines = tables.short_table([*e.ways, *e.ablation])
-    told = (
-        _table((head, lines), text=(2,)) if lines else f"<p>Every query got {e.k} results in every mode.</p>"
-    )
+    told = _table((head, lines)) if lines else f"<p>Every query got {e.k} results in every mode.</p>"
     return f'<div class="card"><h2>Answers that are short, and why</h2>{told}</div>'
 
 
@@ -291,12 +290,14 @@ def _about(e: Evaluation) -> str:
     )
 
 
-def _table(table: tables.Table, text: tuple[int, ...] = ()) -> str:
+def _table(table: tables.Table) -> str:
     head, lines = table
 
     def cell(i: int, value: str, tag: str) -> str:
-        kind = ' class="text"' if i in text else "" if i == 0 else ' class="number"'
-        return f"<{tag}{kind}>{esc(value)}</{tag}>"
+        kind = ' class="number"' if i else ""
+        share, bracket, interval = esc(value).partition(" [")
+        told = f'{share}<br><span class="small soft">{interval.rstrip("]")}</span>' if bracket else share
+        return f"<{tag}{kind}>{told}</{tag}>"
 
     top = "".join(cell(i, value, "th") for i, value in enumerate(head))
     rows = "".join(

@@ -57,9 +57,11 @@ def labels_table(way: WayScores, k: int) -> Table:
 
 
 def short_table(ways: Sequence[WayScores]) -> Table:
-    """Return why answers were short, one line a reason."""
-    return ["", "queries", "why"], [
-        [way.name, str(n), why] for way in ways for why, n in way.why_short.items()
+    """Return how many answers were short for each reason; no lines where none was."""
+    reasons = list(dict.fromkeys(why for way in ways for why in way.why_short))
+    head = ["queries answered short because", *reasons]
+    return head, [
+        [way.name, *(str(way.why_short.get(why, 0)) for why in reasons)] for way in ways if way.why_short
     ]
 
 

@@ -15,10 +15,11 @@ from napari_fish._napari.compare_pictures import Shelf, Shown, open_pictures
 from napari_fish._napari.hit_layers import CELL_KEY, grid_shape
 from napari_fish._napari.jobs import JobWorker
 from napari_fish._napari.magnification import zoom_to
-from napari_fish._napari.session import Answer
+from napari_fish._napari.session import Answer, session_of
 from napari_fish._napari.view_state import ViewState
 from napari_fish.archive import Database
 from napari_fish.errors import FishError
+from napari_fish.search.colours import Colours
 
 MOST_CELLS = 12
 """The query and eleven hits; more would be too small to judge."""
@@ -62,6 +63,9 @@ class Comparison(QObject):
         # One cell at a time, so that the viewer answers in between.
         self._timer = QTimer(self)
         self._timer.timeout.connect(self._step)
+        session = session_of(viewer)
+        session.answered.connect(self._follow)
+        session.database_changed.connect(self.clear)
 
     @property
     def _viewer(self) -> Any:
@@ -92,9 +96,11 @@ class Comparison(QObject):
         database
             Where.
         colour_of
-            Takes a diagnosis to the colour of its name.
+            Takes a diagnosis to the colour of its name, on black; by default that which it has everywhere.
         """
         self._stop()
+        if colour_of is None:
+            colour_of = partial(Colours.of_answers([answer.results]).of, dark=True)
         layers = [one for one in self._viewer.layers if isinstance(one, Image) and not self._is_cell(one)]
         layer = next((one for one in layers if answer.layer and one.name == answer.layer), None)
         worker = JobWorker(
@@ -108,10 +114,13 @@ class Comparison(QObject):
         worker.start()
 
     def zoom_to(self, objective: float) -> None:
-        """Show all cells as through an objective: at 20 one px of the canvas is 0.5 µm."""
-        zoom_to(self._viewer, objective, self._cells[0] if self._cells else None)
+        """Show all cells, or the slide that is looked at, as through an objective: at 20 one px is 0.5 µm."""
+        try:
+            zoom_to(self._viewer, objective, self._cells[0] if self._cells else None)
+        except FishError as error:
+            self.failed.emit(str(error))
 
-    def clear(self) -> None:
+    def clear(self, *_: object) -> None:
         """Leave the viewer as it was before the first comparison."""
         self._stop()
         before, self._before = self._before, None
@@ -125,6 +134,16 @@ class Comparison(QObject):
             layer.visible = visible
         self._shelf.keep(0)
         self.changed.emit(False)
+
+    def _follow(self, answer: Answer) -> None:
+        """Show the answer to the next search instead."""
+        database = session_of(self._viewer).database
+        if not (self.shown or self.busy):
+            return
+        if database is None or not answer.results.hits:
+            self.clear()
+        else:
+            self.show(answer, database)
 
     def _stop(self) -> None:
         if self._worker is not None:
@@ -140,7 +159,7 @@ class Comparison(QObject):
                 str(error) if isinstance(error, FishError) else f"{type(error).__name__}: {error}"
             )
 
-    def _opened(self, worker: JobWorker, colour_of: Callable[[str], str] | None, shown: Shown) -> None:
+    def _opened(self, worker: JobWorker, colour_of: Callable[[str], str], shown: Shown) -> None:
         if worker is not self._worker:
             return
         self._worker = None
@@ -155,14 +174,14 @@ class Comparison(QObject):
             self._timer.stop()
             self.changed.emit(True)
 
-    def _drawing(self, shown: Shown, colour_of: Callable[[str], str] | None) -> Iterator[None]:
+    def _drawing(self, shown: Shown, colour_of: Callable[[str], str]) -> Iterator[None]:
         """Draw a comparison cell by cell."""
         viewer, first = self._viewer, self._before is None
         if first:
             self._prepare()
         pictures = [shown.query, *(picture for _, picture in shown.hits)]
         titles = [shown.query_title, *(pair.title for pair, _ in shown.hits)]
-        colours = [QUERY_COLOUR, *(colour_of and colour_of(pair.hit.diagnosis) for pair, _ in shown.hits)]
+        colours = [QUERY_COLOUR, *(colour_of(pair.hit.diagnosis) for pair, _ in shown.hits)]
         same = len(pictures) == len(self._cells)
         if not same:
             viewer.canvas.grid.enabled = False

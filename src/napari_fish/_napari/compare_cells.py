@@ -11,6 +11,7 @@ from napari_fish._napari.coordinates import micrometres
 from napari_fish._napari.hit_layers import CELL_KEY, KEPT_PICTURE, Picture
 
 LABEL_PT = 8
+LABEL_BOX = (0.0, 0.0, 0.0, 0.8)
 QUERY_COLOUR = "#ffd54a"
 
 
@@ -50,9 +51,10 @@ def scene_unit(viewer: Any) -> tuple[str, float]:
     return ("µm", 1.0) if um is None else (str(units[-1]), um)
 
 
-def label(layer: Image, colour: str | None) -> None:
-    """Write a cell's name into it."""
+def label(layer: Image, colour: str) -> None:
+    """Write a cell's name into it, on black in every theme: it lies on bright tissue."""
     overlay = layer.name_overlay
-    overlay.position, overlay.box, overlay.font_size = "top_left", True, LABEL_PT
+    overlay.position, overlay.font_size = "top_left", LABEL_PT
+    overlay.box, overlay.box_color = True, LABEL_BOX
     overlay.color = colour
     overlay.visible = True

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from napari.plugins import _initialize_plugins
+from pytestqt.exceptions import TimeoutError
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtWidgets import QApplication, QWidget
 
@@ -19,7 +20,7 @@ from napari_fish._napari.coordinates import to_scene
 from napari_fish._napari.session import session_of
 from napari_fish.slides.demo import SITE_OF, DemoSpec, write_demo_slide
 
-LONG = 240_000
+LONG = 600_000
 SIZE_UM = (900.0, 760.0)
 SLIDES = (("one", "lymphoma"), ("two", "sarcoma"), ("three", "lymphoma"), ("four", "sarcoma"))
 
@@ -80,8 +81,12 @@ class User:
         self.qtbot.keyClick(line, Qt.Key.Key_Return)
 
     def waits(self, until: Callable[[], Any]) -> None:
-        """Wait until something can be seen."""
-        self.qtbot.waitUntil(lambda: bool(until()), timeout=LONG)
+        """Wait until something can be seen; what the widgets say goes into the complaint where it cannot."""
+        try:
+            self.qtbot.waitUntil(lambda: bool(until()), timeout=LONG)
+        except TimeoutError:
+            said = {name: self.sees(f"{name.lower()}.state").text() for name in self.widgets}
+            raise AssertionError(f"waited in vain; the widgets say {said}") from None
 
     def clicks_on_slide(self, layer: Any, row: float, column: float) -> None:
         """Click on a slide at a share of its height and width."""

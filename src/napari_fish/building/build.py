@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from napari_fish.building.known import KnownSlides
@@ -42,6 +41,8 @@ def build(
     should_stop: ShouldStop | None = None,
     watch: Watch | None = None,
     encoder: Encoder | None = None,
+    columns: Mapping[str, str] | None = None,
+    only: Container[str] | None = None,
 ) -> Summary:
     """Encode the slides of a folder into a database; run again, it goes on where it was.
 
@@ -63,6 +64,10 @@ def build(
         More to call while it runs.
     encoder
         One that is loaded already.
+    columns
+        Which column of the labels file is slide, patient, site, diagnosis or stain, where the guess is wrong.
+    only
+        Ids of slides to look at, such as those to try again; by default all that are found.
 
     Returns
     -------
@@ -73,9 +78,12 @@ def build(
     params, watch = params or BuildParams(), watch or Watch()
     source, folder = expanded(slides), expanded(database)
     found = candidates(source)
-    table = read_labels(expanded(labels)) if labels is not None else None
+    table = read_labels(expanded(labels), columns=columns) if labels is not None else None
     patient_rule(params.patient, table)
+    wanted = [one for one in found if only is None or one.slide in only]
     store, encoder, settings = open_for_build(folder, params, encoder)
+    if params.batch:
+        encoder.batch = params.batch
     with store:
         matched = labels_of(found, table, params.patient, store.truth)
         run = _Run(store, encoder, settings.mosaic, params, matched.labels, watch, should_stop)
@@ -84,7 +92,7 @@ def build(
             if table is not None or params.patient is not None:
                 run.relabel(found)
             remember_patient_rule(store.truth, params.patient, table)
-            run.all(found, progress or (lambda done, total: None))
+            run.all(wanted, progress or (lambda done, total: None))
         except (Cancelled, KeyboardInterrupt):
             # What there is so far can be searched.
             _settled(store)
@@ -118,6 +126,7 @@ class _Run:
         self.known = KnownSlides(self.truth, params.mpp if mosaic is not None else None)
         self.pictures = Thumbnails.open_to_write(self.folder)
         self.done: list[SlideDone] = []
+        self._open: set[Prepared] = set()
         self._report: Callable[[], None] = lambda: None
         self._quarantined = {bad.slide: bad.path for bad in self.truth.quarantined}
         self._twins: list[Known] = []
@@ -137,6 +146,7 @@ class _Run:
     def all(self, found: Sequence[Candidate], progress: Progress) -> None:
         """Encode what is new or changed."""
         self._report = lambda: progress(len(self.done), len(found))
+        self._report()
         to_do = []
         for one in found:
             if self.known.is_unchanged(one):
@@ -145,39 +155,37 @@ class _Run:
                 to_do.append(one)
         # Files at new places first: one of them may be a slide that made room for another.
         to_do.sort(key=lambda one: self.known.at(one.path) is not None)
+        jobs = self._jobs(to_do)
         outcomes = encode_slides(
-            self._jobs(to_do),
+            jobs,
             self.encoder,
             keep_codes=self.params.store_codes,
             thumbnail_px=self.params.thumbnail_px,
             progress=self.watch.patches,
             should_stop=self.should_stop,
         )
-        for outcome in outcomes:
-            prepared = outcome.job.tag
-            try:
+        try:
+            for outcome in outcomes:
+                prepared = outcome.job.tag
                 if outcome.encoded is None:
                     self._quarantine(prepared.source, str(outcome.error))
                 else:
                     self._keep(prepared, outcome.encoded)
-            finally:
-                prepared.slide.close()
+                self._close(prepared)
+        finally:
+            # A build that was stopped has slides open that were read ahead.
+            jobs.close()
+            for prepared in list(self._open):
+                self._close(prepared)
         for twin in self._twins:
             self._recognise(twin)
         now = {done.slide for done in self.done if done.fate == "quarantined"}
         before = [bad for bad in self.truth.quarantined if bad.slide not in now]
         self.truth.release(bad.slide for bad in before if _is_gone(bad, self.folder))
 
-    def _jobs(self, to_do: Sequence[Candidate]) -> Iterator[EncodeJob[Prepared]]:
+    def _jobs(self, to_do: Sequence[Candidate]) -> Generator[EncodeJob[Prepared], None, None]:
         """Open slides and choose patches one slide ahead of the encoder."""
-        work = partial(
-            prepare,
-            params=self.mosaic,
-            mpp=self.params.mpp,
-            is_known=self.known.claim,
-            should_stop=self.should_stop,
-        )
-        for item in overlapped(work, to_do, threads=1, should_stop=self.should_stop):
+        for item in overlapped(self._prepare, to_do, threads=1, should_stop=self.should_stop):
             if isinstance(item, Refused):
                 self._quarantine(item.source, item.reason)
             elif isinstance(item, Known):
@@ -185,6 +193,16 @@ class _Run:
             else:
                 self.watch.started(Under(item.source.slide, item.source.path, item.overview, item.mosaic))
                 yield item.job()
+
+    def _prepare(self, one: Candidate) -> Prepared | Refused | Known:
+        found = prepare(one, self.mosaic, self.params.mpp, self.known.claim, self.should_stop)
+        if isinstance(found, Prepared):
+            self._open.add(found)
+        return found
+
+    def _close(self, prepared: Prepared) -> None:
+        prepared.slide.close()
+        self._open.discard(prepared)
 
     def _keep(self, prepared: Prepared, encoded: Encoded) -> None:
         """Write a slide: its pictures and codes first, so that whatever the truth has is whole."""

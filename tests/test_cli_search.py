@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -176,3 +178,23 @@ def test_a_query_whose_name_is_not_unicode_is_answered_and_written(
     )
     assert code == 0, err
     assert all(file.stat().st_size for file in files)
+
+
+def test_the_demo_prints_two_tables_says_how_well_it_answers_and_writes_a_page(
+    tiny_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    def paint(folder: Path, progress: object) -> list[Path]:
+        shutil.copytree(tiny_home / "Schnitte ü", folder)
+        return [folder / name for name in NAMES]
+
+    monkeypatch.setattr("napari_fish.slides.demo.write_demo", paint)
+    code, out, _ = run(capsys, "demo", "--no-gui", "--out", tmp_path / "demo")
+    assert code == 0
+    assert f"Which slides are like {Path(NAMES[0]).name}?" in out and "Which are like the box " in out
+    assert out.count("rank  slide") == 2 and "9 slides" in out
+    share = float(re.search(r"left out, ([\d.]+) of 5 slides found", out)[1])
+    assert share == pytest.approx(1.33, abs=0.01), (
+        "there are one or two slides of the same diagnosis to be found"
+    )
+    page = (tmp_path / "demo" / "results.html").read_text(encoding="utf-8")
+    assert "Answers to 2 queries" in page and "data:image/jpeg" in page

@@ -22,6 +22,7 @@ from napari_fish._napari import preferences
 from napari_fish._napari.build_panel import EMPTY, BuildPanel
 from napari_fish._napari.build_survey import count
 from napari_fish._napari.controls import named
+from napari_fish._napari.docks import Settler
 from napari_fish._napari.inspect_panel import InspectPanel
 from napari_fish._napari.path_field import dropped_paths
 from napari_fish._napari.session import session_of
@@ -46,6 +47,7 @@ class DatabaseWidget(QWidget):
 
     def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        Settler(self)
         self._session = session_of(viewer)
         self._make()
         self._connect()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QApplication, QMenu, QSplitter, QVBoxLayout, QWidget
 
+from napari_fish._napari.docks import Settler
 from napari_fish._napari.explain_panel import ExplainPanel
 from napari_fish._napari.gallery_model import GalleryModel
 from napari_fish._napari.gallery_view import GalleryView
@@ -45,6 +46,7 @@ class ResultsWidget(QWidget):
 
     def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        Settler(self, bottom=True)
         self._session = session_of(viewer)
         self._answer: Answer | None = None
         self._doing, self._error = "", ""

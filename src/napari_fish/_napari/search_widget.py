@@ -23,6 +23,7 @@ from qtpy.QtWidgets import (
 from superqt.utils import qimage_to_array
 
 from napari_fish._napari.controls import named
+from napari_fish._napari.docks import Settler, show_widget
 from napari_fish._napari.fold import Fold
 from napari_fish._napari.query_view import QueryView
 from napari_fish._napari.search_batch import BatchQueue, BatchView, Task
@@ -54,6 +55,7 @@ class SearchWidget(QWidget):
 
     def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        Settler(self)
         self._viewer = viewer
         self._session = session_of(viewer)
         self._drawn = QueryView(viewer)
@@ -254,6 +256,7 @@ class SearchWidget(QWidget):
             self.params.show_params(answer.params)
         self.history.mark(answer)
         self._drawn.show(answer)
+        show_widget(self._viewer, "Results")
         self.say(result_in_words(answer))
         self.state.setToolTip("\n".join(answer.results.notes) or "What is open, running or wrong.")
 

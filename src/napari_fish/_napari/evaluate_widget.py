@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qtpy.QtCore import QByteArray, Qt
 from qtpy.QtSvgWidgets import QSvgWidget
@@ -41,6 +41,9 @@ from napari_fish.evaluate.figures import ON_DARK, ON_PAPER, Theme, bars
 from napari_fish.evaluate.report import confusion_figure
 from napari_fish.names import MODES, field_help
 
+if TYPE_CHECKING:
+    import napari.viewer
+
 ALL_MODES, EVERYWHERE, OWN_SLIDES = "all, side by side", "everywhere", "this database, own patient left out"
 _HELP = field_help(EvaluateParams)
 FIGURE_PX = 372
@@ -58,7 +61,7 @@ class EvaluateWidget(QWidget):
         The viewer it is docked in.
     """
 
-    def __init__(self, viewer: Any) -> None:
+    def __init__(self, viewer: napari.viewer.Viewer) -> None:
         super().__init__()
         self._viewer = viewer
         self._session = session_of(viewer)

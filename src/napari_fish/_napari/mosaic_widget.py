@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from napari.layers import Image, Labels, Shapes
 from qtpy.QtCore import QTimer
@@ -58,6 +58,9 @@ MOSAIC_FIELDS = (
     "seed",
 )
 
+if TYPE_CHECKING:
+    import napari.viewer
+
 
 class MosaicWidget(QWidget):
     """Previews tissue and mosaic of the chosen slide, anew whenever a parameter changes.
@@ -68,7 +71,7 @@ class MosaicWidget(QWidget):
         Where the slide is open and the layers appear.
     """
 
-    def __init__(self, viewer: Any, parent: QWidget | None = None) -> None:
+    def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._viewer = viewer
         self._worker: JobWorker | None = None

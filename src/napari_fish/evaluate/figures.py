@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from napari_fish.evaluate.metrics import Score
 from napari_fish.evaluate.values import SpeedRow, Times
-from napari_fish.search.reportstyle import LIGHT, esc
+from napari_fish.search.colours import LIGHT
+from napari_fish.search.reportstyle import esc
 
 _FONT = 'font-family="sans-serif"'
 _ROW = 26

@@ -12,11 +12,16 @@ fitted to them: the principal components of their bits, the spread of their scor
 
 from __future__ import annotations
 
+import shutil
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from realbarcodes import CACHE
 
 from napari_fish.index import Segment
 from napari_fish.index.hamming import unpack_bits
@@ -101,6 +106,14 @@ class BarcodeModel:
             scores.astype(np.float32), spread, axes[:dim].astype(np.float32), (-mean).astype(np.float32), half
         )  # fmt: skip
 
+    @property
+    def fingerprint(self) -> int:
+        """A number that tells models apart."""
+        value = 0
+        for array in (self.centres, self.spread, self.projection, self.bias, self.gain):
+            value = zlib.crc32(np.ascontiguousarray(array).tobytes(), value)
+        return value
+
     def draw(self, n: int, seed: int, family: NDArray[np.int64] | None = None) -> NDArray[np.uint64]:
         """Draw barcodes, shape (n, words); ``family`` says from which centre each comes."""
         dice = np.random.default_rng(seed)
@@ -134,8 +147,34 @@ class LatencyArchive:
     barcodes: NDArray[np.uint64]
 
 
-def latency_archive(n: int, model: BarcodeModel) -> LatencyArchive:
-    """Make an archive as in the paper's experiment on speed; n is a multiple of 100 000."""
+def kept(name: str, make: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """Return arrays from the cache, made and put there where missing."""
+    folder = CACHE / name
+    if not folder.is_dir():
+        new = folder.with_name(name + ".new")
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(parents=True)
+        for what, array in make().items():
+            np.save(new / f"{what}.npy", array, allow_pickle=False)
+        new.rename(folder)
+    return {path.stem: np.load(path, allow_pickle=False) for path in folder.glob("*.npy")}
+
+
+def recall_archive(n: int, model: BarcodeModel) -> NDArray[np.uint64]:
+    """Return n barcodes of a model, from the cache or made now."""
+    return kept(f"recall-{n}-{model.fingerprint:08x}", lambda: {"barcodes": model.draw(n, 1)})["barcodes"]
+
+
+def latency_archive(n: int) -> LatencyArchive:
+    """Return an archive as in the paper's experiment on speed; n is a multiple of 100 000."""
+    arrays = kept(
+        f"latency-{n}", lambda: _latency_arrays(n, BarcodeModel.synthetic(spread=0.2, sharpness=6.0))
+    )
+    segment = Segment(*(arrays[name] for name in ("keys", "offsets", "barcodes", "slides")))
+    return LatencyArchive(segment, arrays["classes"], arrays["query_keys"], arrays["query_barcodes"])
+
+
+def _latency_arrays(n: int, model: BarcodeModel) -> dict[str, NDArray[Any]]:
     dice = np.random.default_rng(n)
     kind = np.arange(BASE) * CLASSES // BASE
     mean_code = dice.uniform(20, 100, CLASSES)[kind] + 6 * dice.standard_normal(BASE)
@@ -149,8 +188,12 @@ def latency_archive(n: int, model: BarcodeModel) -> LatencyArchive:
     keys = (s1[patch] + carries[0]) + (s2[patch] + carries[1]) * 10**6 + (s3[patch] + carries[2]) * 10**11
     order = np.argsort(keys, kind="stable")
     unique, first = np.unique(keys[order], return_index=True)
-    slides = (order // SLIDE).astype(np.int32)
-    barcodes = codes[patch[order]]
-    segment = Segment(unique, np.append(first, n).astype(np.int32), barcodes, slides)
-    classes = np.tile(kind[::SLIDE], n // BASE)
-    return LatencyArchive(segment, classes, s1 + s2 * 10**6 + s3 * 10**11, codes)
+    return {
+        "keys": unique,
+        "offsets": np.append(first, n).astype(np.int32),
+        "barcodes": codes[patch[order]],
+        "slides": (order // SLIDE).astype(np.int32),
+        "classes": np.tile(kind[::SLIDE], n // BASE),
+        "query_keys": s1 + s2 * 10**6 + s3 * 10**11,
+        "query_barcodes": codes,
+    }

@@ -5,9 +5,9 @@ on its codes (1 added to each of the 64x64 codes with probability 0.05), all cop
 codes carries into the next coarser map with probability 0.05 on average, so copies are made by adding binomial
 carries to S1, S2 and S3 of the patch, which is what the key is made of.
 
-*Recall* archives have no duplicates. Barcodes are signs of a mixture in a space of low dimension, seen through
-random projections, with noise on each bit. With real barcodes (``--barcodes``) projections, thresholds and noise are
-fitted to them: the principal components of their bits, the spread of their scores, the noise that is left.
+*Recall* archives have no duplicates. They are drawn from a model fitted to fish-lite's barcodes of real tissue (see
+``realbarcodes.py`` and :meth:`BarcodeModel.fitted`): real barcodes, moved in the space of their principal components.
+The benchmark's table says how near the model comes to what it was fitted to. Queries are drawn from the same model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from realbarcodes import CACHE
 
 from napari_fish.index import Segment
-from napari_fish.index.hamming import unpack_bits
+from napari_fish.index.hamming import distance_matrix, unpack_bits
 
 BASE, CLASSES, SLIDE = 100_000, 9, 100
 WORDS = 16
@@ -91,20 +91,35 @@ class BarcodeModel:
         )
 
     @classmethod
-    def fitted(cls, barcodes: NDArray[np.uint64], dim: int = 24) -> BarcodeModel:
-        """Fit a model to real barcodes, shape (n, words)."""
-        signs = unpack_bits(barcodes).astype(np.float32) * 2 - 1
-        mean = signs.mean(axis=0)
-        _, values, axes = np.linalg.svd(signs - mean, full_matrices=False)
+    def fitted(cls, barcodes: NDArray[np.uint64], dim: int = 64) -> BarcodeModel:
+        """Fit a model to real barcodes, shape (n, words).
+
+        The bits' principal components are smoothed: a drawn barcode is a real one, moved in the space of the first
+        ``dim`` components, its bits cut so that each is set as often as in the real ones. How far it is moved, and how
+        sharp the cut is, are those of a small grid that best give back the distances of random pairs and of nearest
+        neighbours among equally many barcodes.
+        """
+        bits = unpack_bits(barcodes).astype(np.float32)
+        share = bits.mean(axis=0)
+        _, values, axes = np.linalg.svd(bits - share, full_matrices=False)
         dim = min(dim, len(values))
-        scores = (signs - mean) @ axes[:dim].T
-        # Bits are explained linearly: P(1) = (1 + mean + scores . axes) / 2.
-        nearest = np.partition(np.linalg.norm(scores[:, None] - scores[None, :500], axis=2), 5, axis=0)[5]
-        spread = np.full(dim, float(np.median(nearest)) / (2 * dim) ** 0.5, np.float32)
-        half = np.full(signs.shape[1], 0.5, np.float32)
-        return cls(
-            scores.astype(np.float32), spread, axes[:dim].astype(np.float32), (-mean).astype(np.float32), half
-        )  # fmt: skip
+        scores, axes = (bits - share) @ axes[:dim].T, axes[:dim].astype(np.float32)
+        wanted = distances_of(barcodes)
+        best: tuple[float, BarcodeModel] | None = None
+        for move in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
+            # Shrunk as much as they are moved, so that all together keep their spread.
+            centres = (scores * (1 - move**2) ** 0.5).astype(np.float32)
+            spread = (move * scores.std(axis=0)).astype(np.float32)
+            bias = _cuts(centres, spread, axes, share)
+            for gain in (1.0, 1.5, 2.5, 5.0):
+                gains = np.full(len(share), gain, np.float32)
+                model = cls(centres, spread, axes, bias, gains)
+                found = distances_of(model.draw(len(barcodes), 3))
+                off = sum((np.log(found[name] / wanted[name])) ** 2 for name in wanted)
+                if best is None or off < best[0]:
+                    best = off, model
+        assert best is not None
+        return best[1]
 
     @property
     def fingerprint(self) -> int:
@@ -125,6 +140,34 @@ class BarcodeModel:
             scores = (self.centres[of % len(self.centres)] + self.spread * noise) @ self.projection
             _bits(scores, self.bias, self.gain, seed * 1_000_003 + start + 1, out[start:stop])
         return out
+
+
+def _cuts(
+    centres: NDArray[np.float32],
+    spread: NDArray[np.float32],
+    axes: NDArray[np.float32],
+    share: NDArray[np.float32],
+) -> NDArray[np.float32]:
+    """Return where each bit must turn to be set as often as it should."""
+    dice = np.random.default_rng(1)
+    noise = dice.standard_normal((4000, len(spread)), np.float32)
+    scores = (centres[dice.integers(0, len(centres), 4000)] + spread * noise) @ axes
+    scores.sort(axis=0)
+    at = np.clip(((1 - share) * len(scores)).astype(int), 0, len(scores) - 1)
+    return np.ascontiguousarray(scores[at, np.arange(len(share))])
+
+
+def distances_of(barcodes: NDArray[np.uint64]) -> dict[str, float]:
+    """Return what a model should have in common with the real: distances of random pairs and of neighbours, bits."""
+    table = distance_matrix(barcodes, barcodes)
+    pairs = table[np.triu_indices(len(table), 1)]
+    ordered = np.sort(table, axis=1)
+    return {
+        "pairs, 0.1 %": float(np.quantile(pairs, 0.001)),
+        "pairs, median": float(np.median(pairs)),
+        "nearest, median": float(np.median(ordered[:, 1])),
+        "10th nearest, median": float(np.median(ordered[:, 10])),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +206,13 @@ def kept(name: str, make: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, ND
 def recall_archive(n: int, model: BarcodeModel) -> NDArray[np.uint64]:
     """Return n barcodes of a model, from the cache or made now."""
     return kept(f"recall-{n}-{model.fingerprint:08x}", lambda: {"barcodes": model.draw(n, 1)})["barcodes"]
+
+
+def recall_model(real: NDArray[np.uint64]) -> BarcodeModel:
+    """Return the model fitted to real barcodes, from the cache or made now."""
+    name = f"model-{zlib.crc32(np.ascontiguousarray(real).tobytes()):08x}"
+    arrays = kept(name, lambda: vars(BarcodeModel.fitted(real)))
+    return BarcodeModel(**arrays)
 
 
 def latency_archive(n: int) -> LatencyArchive:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import faiss
 import numpy as np
-from archives import SLIDE, BarcodeModel, latency_archive, recall_archive
+from archives import SLIDE, BarcodeModel, distances_of, latency_archive, recall_archive, recall_model
 from common import Row, report, write_markdown
 from realbarcodes import real_barcodes
 from search_clustered import clustered_part
@@ -43,11 +43,29 @@ def options() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def model_and_rows() -> tuple[BarcodeModel, list[Row]]:
+    """Return where recall archives come from, and how near it is to the real."""
+    real = real_barcodes()
+    if real is None:
+        what = "NOT FITTED: ../shared/data is not beside this checkout; a synthetic model was used"
+        return BarcodeModel.synthetic(), [{"part": "model", "mosaics": 0, "what": what}]
+    model = recall_model(real)
+    drawn = distances_of(model.draw(len(real), 4))
+    rows = [
+        {"part": "model", "mosaics": len(real), "what": f"{name}, bits", "real": value, "model": drawn[name]}
+        for name, value in distances_of(real).items()
+    ]
+    return model, rows
+
+
 def main() -> None:
     chosen = options()
     faiss.omp_set_num_threads(1)
     sizes = chosen.sizes or ([100_000] if chosen.quick else [100_000, 1_000_000, 10_000_000])
     rows: list[Row] = []
+    if {"exact", "clustered"} & set(chosen.parts):
+        model, about = model_and_rows()
+        rows += about
     for n in sizes:
         load = os.getloadavg()[0]
         if {"guided", "store"} & set(chosen.parts):
@@ -58,8 +76,6 @@ def main() -> None:
                 rows += store_part(archive, n)
             del archive
         if {"exact", "clustered"} & set(chosen.parts):
-            real = real_barcodes()
-            model = BarcodeModel.synthetic() if real is None else BarcodeModel.fitted(real)
             codes, queries = recall_archive(n, model), model.draw(100, 2)
             keys = np.arange(n, dtype=np.int64)
             segment = Segment(keys, np.arange(n + 1, dtype=np.int32), codes, (keys // SLIDE).astype(np.int32))
@@ -68,8 +84,6 @@ def main() -> None:
             if "clustered" in chosen.parts:
                 rows += clustered_part(segment, queries, n, chosen.faiss_train)
             del segment, codes
-            if real is None:
-                rows.append({"part": "model", "mosaics": n, "what": "NOT FITTED: ../shared/data is missing"})
         rows.append({"part": "machine", "mosaics": n, "what": f"load {load:.1f} to {os.getloadavg()[0]:.1f}"})
     report(rows, chosen.json)
     if chosen.markdown:

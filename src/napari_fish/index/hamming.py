@@ -141,6 +141,16 @@ def row_distance(barcodes: Barcodes, row: int, query: Barcodes) -> Any:
 
 
 @njit(nogil=True, cache=True)
+def _add_bits(word: int, first: int, hits: Distances, found: int) -> Any:
+    """Add the positions of bits, counted from ``first``, to a list; return its length."""
+    while word:
+        hits[found] = first + lowest(word)
+        found += 1
+        word &= word - 1
+    return found
+
+
+@njit(nogil=True, cache=True)
 def near_rows(
     barcodes: Barcodes, start: int, stop: int, query: Barcodes, most: int, out: Distances, hits: Distances
 ) -> Any:  # fmt: skip
@@ -156,26 +166,18 @@ def near_rows(
             found += out[row - start] <= most
         return found
     row = start
-    while row < stop:
+    while row + 8 <= stop:
         # The hits of 64 rows are bits of one word: looking for them eight by eight would cost a wrong guess each.
-        near, first, bit = np.int64(0), row, 0
-        while row + 8 <= stop and bit < 64:
-            near |= _eight_rows(barcodes, row, query, out, row - start, most) << bit
-            row, bit = row + 8, bit + 8
-        while near:
-            at = lowest(near)
-            hits[found] = first - start + at
-            found += 1
-            near &= near - 1
-        if row + 8 > stop and row < stop:
-            # The last few rows, with some before them that are done already.
-            done = row - (stop - 8)
-            near = _eight_rows(barcodes, stop - 8, query, out, stop - 8 - start, most) >> done << done
-            while near:
-                hits[found] = stop - 8 - start + lowest(near)
-                found += 1
-                near &= near - 1
-            row = stop
+        near, first = np.int64(0), row
+        while row + 8 <= stop and row < first + 64:
+            near |= _eight_rows(barcodes, row, query, out, row - start, most) << (row - first)
+            row += 8
+        found = _add_bits(near, first - start, hits, found)
+    if row < stop:
+        # The last few rows, with some before them that are done already.
+        done = row - (stop - 8)
+        near = _eight_rows(barcodes, stop - 8, query, out, stop - 8 - start, most) >> done << done
+        found = _add_bits(near, stop - 8 - start, hits, found)
     return found
 
 

@@ -67,14 +67,16 @@ def _key_of(offsets: NDArray[np.int32], low: int, high: int, row: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def _accept(
-    keys: NDArray[np.int64], offsets: NDArray[np.int32], low: int, high: int, step: int, first: int, found: int,
-    n: int, accepted: NDArray[np.int64], rows: NDArray[np.int64], distances: NDArray[np.int32],
-    near: NDArray[np.int32], hits: NDArray[np.int32],
+    keys: NDArray[np.int64], offsets: NDArray[np.int32], slides: NDArray[np.int32], low: int, high: int, step: int,
+    first: int, mine: NDArray[np.bool_], found: int, n: int, accepted: NDArray[np.int64], rows: NDArray[np.int64],
+    distances: NDArray[np.int32], near: NDArray[np.int32], hits: NDArray[np.int32],
 ) -> Any:  # fmt: skip
-    """Accept the nearest row under each key of ``low:high``, of the ``found`` hits; return how many are accepted now."""
+    """Accept the nearest allowed hit under each key of ``low:high``; return how many keys are accepted now."""
     begin, last = offsets[low], np.int64(-1)
     for i in range(found):
         hit = hits[i] if step > 0 else hits[found - 1 - i]
+        if len(mine) and not mine[slides[begin + hit]]:
+            continue
         at = _key_of(offsets, low, high, begin + hit)
         distance = near[hit]
         if at != last:
@@ -85,6 +87,36 @@ def _accept(
         elif distance < distances[n - 1] or (step < 0 and distance == distances[n - 1]):
             rows[n - 1], distances[n - 1] = first + begin + hit, distance
     return n
+
+
+@njit(nogil=True, cache=True)
+def _excluded_rows(
+    slides: NDArray[np.int32], begin: int, stop: int, mine: NDArray[np.bool_], excluded: NDArray[np.int32]
+) -> Any:  # fmt: skip
+    """Write which of the rows ``begin:stop``, counted from the first, are excluded; return how many."""
+    n = 0
+    for row in range(begin, stop):
+        excluded[n] = row - begin
+        n += not mine[slides[row]]
+    return n
+
+
+@njit(nogil=True, cache=True)
+def _excluded_keys(
+    offsets: NDArray[np.int32], slides: NDArray[np.int32], low: int, high: int, mine: NDArray[np.bool_],
+    excluded: NDArray[np.int32], n: int,
+) -> Any:  # fmt: skip
+    """Return under how many keys of ``low:high`` no row is allowed, given the excluded rows."""
+    keys, last = 0, np.int64(-1)
+    for i in range(n):
+        at = _key_of(offsets, low, high, offsets[low] + excluded[i])
+        if at != last:
+            last = at
+            some = False
+            for row in range(offsets[at], offsets[at + 1]):
+                some |= mine[slides[row]]
+            keys += not some
+    return keys
 
 
 @njit(nogil=True, cache=True)
@@ -110,12 +142,9 @@ def _run(
             stretch = min(stretch, STRETCH)
             low = at if step > 0 else at - stretch + 1
         begin, stop = offsets[low], offsets[low + stretch]
-        whole, usable = stop - begin <= len(near), stop - begin
-        if len(allowed):
-            usable = 0
-            for row in range(begin, stop):
-                usable += mine[slides[row]]
-            if usable == 0:
+        if stop - begin <= len(near):
+            out = _excluded_rows(slides, begin, stop, mine, hits) if len(allowed) else 0
+            if out == stop - begin:
                 fit = min(stretch, limits[1] - skipped)
                 skipped += fit
                 at += step * fit
@@ -123,24 +152,22 @@ def _run(
                     state[3] = 1
                     break
                 continue
-            whole = whole and 2 * usable >= stop - begin
-        if whole:
-            found = near_rows(barcodes, begin, stop, query, most, near, hits)
-            if usable == stop - begin:
+            # Comparing all is faster than leaping over a few.
+            mostly, empty = 2 * out <= stop - begin, 0
+            if mostly and out:
+                empty = _excluded_keys(offsets, slides, low, low + stretch, mine, hits, out)
+            if mostly and skipped + empty <= limits[1]:
+                found = near_rows(barcodes, begin, stop, query, most, near, hits)
                 n = _accept(
-                    keys, offsets, low, low + stretch, step, first, found, n, accepted, rows, distances, near, hits
+                    keys, offsets, slides, low, low + stretch, step, first, mine, found, n, accepted, rows,
+                    distances, near, hits,
                 )  # fmt: skip
-                visited += stretch
+                visited += stretch - empty
+                skipped += empty
                 at += step * stretch
                 continue
         for _ in range(stretch):
-            best, best_row = np.int32(2**30), np.int64(-1)
-            for row in range(offsets[at], offsets[at + 1]):
-                if len(allowed) and not mine[slides[row]]:
-                    continue
-                distance = near[row - begin] if whole else row_distance(barcodes, row, query)
-                if distance < best:
-                    best, best_row = distance, np.int64(row)
+            best, best_row = nearest_row(offsets[at], offsets[at + 1], barcodes, slides, query, allowed, mask)
             if best_row < 0:
                 if skipped == limits[1]:
                     state[3] = 1

@@ -6,7 +6,7 @@ codes carries into the next coarser map with probability 0.05 on average, so cop
 carries to S1, S2 and S3 of the patch, which is what the key is made of.
 
 *Recall* archives have no duplicates. They are drawn from a model fitted to fish-lite's barcodes of real tissue (see
-``realbarcodes.py`` and :meth:`BarcodeModel.fitted`): real barcodes, moved in the space of their principal components.
+``realbarcodes.py`` and :meth:`BarcodeModel.fitted`), which fills the space between real barcodes that are near each other.
 The benchmark's table says how near the model comes to what it was fitted to. Queries are drawn from the same model.
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 import shutil
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from napari_fish.index.hamming import distance_matrix, unpack_bits
 
 BASE, CLASSES, SLIDE = 100_000, 9, 100
 WORDS = 16
+MATES = 20
 
 
 @njit(nogil=True, cache=True)
@@ -61,6 +62,8 @@ class BarcodeModel:
     projection : float32, shape (dim, bits)
     bias, gain : float32, shape (bits,)
         Where a bit turns, and how sharply.
+    mates : int64, shape (n_centres, m)
+        Other places near each: barcodes lie anywhere between a place and two of its mates. None where m is 0.
     """
 
     centres: NDArray[np.float32]
@@ -68,6 +71,7 @@ class BarcodeModel:
     projection: NDArray[np.float32]
     bias: NDArray[np.float32]
     gain: NDArray[np.float32]
+    mates: NDArray[np.int64]
 
     @classmethod
     def synthetic(
@@ -88,16 +92,17 @@ class BarcodeModel:
             projection,
             np.zeros(bits, np.float32),
             np.full(bits, sharpness, np.float32),
+            np.empty((centres, 0), np.int64),
         )
 
     @classmethod
     def fitted(cls, barcodes: NDArray[np.uint64], dim: int = 64) -> BarcodeModel:
         """Fit a model to real barcodes, shape (n, words).
 
-        The bits' principal components are smoothed: a drawn barcode is a real one, moved in the space of the first
-        ``dim`` components, its bits cut so that each is set as often as in the real ones. How far it is moved, and how
-        sharp the cut is, are those of a small grid that best give back the distances of random pairs and of nearest
-        neighbours among equally many barcodes.
+        A drawn barcode lies, in the space of the bits' first ``dim`` principal components, between a real one and two of
+        its 20 nearest, and is moved from there at random; its bits are cut so that each is set as often as in the
+        real ones. How far it is moved, and how sharp the cut is, are those of a small grid that best give back the
+        distances of random pairs and of nearest neighbours among equally many barcodes.
         """
         bits = unpack_bits(barcodes).astype(np.float32)
         share = bits.mean(axis=0)
@@ -106,14 +111,13 @@ class BarcodeModel:
         scores, axes = (bits - share) @ axes[:dim].T, axes[:dim].astype(np.float32)
         wanted = distances_of(barcodes)
         best: tuple[float, BarcodeModel] | None = None
-        for move in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
-            # Shrunk as much as they are moved, so that all together keep their spread.
-            centres = (scores * (1 - move**2) ** 0.5).astype(np.float32)
+        mates = np.argsort(distance_matrix(barcodes, barcodes), axis=1, kind="stable")[:, 1 : MATES + 1]
+        for move in (0.2, 0.3, 0.4, 0.5, 0.6):
             spread = (move * scores.std(axis=0)).astype(np.float32)
-            bias = _cuts(centres, spread, axes, share)
-            for gain in (1.0, 1.5, 2.5, 5.0):
-                gains = np.full(len(share), gain, np.float32)
-                model = cls(centres, spread, axes, bias, gains)
+            model = cls(scores, spread, axes, share, share, mates)
+            bias = _cuts(model, share)
+            for gain in (1.5, 2.5, 5.0, 10.0):
+                model = replace(model, bias=bias, gain=np.full(len(share), gain, np.float32))
                 found = distances_of(model.draw(len(barcodes), 3))
                 off = sum((np.log(found[name] / wanted[name])) ** 2 for name in wanted)
                 if best is None or off < best[0]:
@@ -125,9 +129,18 @@ class BarcodeModel:
     def fingerprint(self) -> int:
         """A number that tells models apart."""
         value = 0
-        for array in (self.centres, self.spread, self.projection, self.bias, self.gain):
+        for array in (self.centres, self.spread, self.projection, self.bias, self.gain, self.mates):
             value = zlib.crc32(np.ascontiguousarray(array).tobytes(), value)
         return value
+
+    def places(self, of: NDArray[np.int64], dice: np.random.Generator) -> NDArray[np.float32]:
+        """Draw places in the space of low dimension, each near or between centres, shape (n, dim)."""
+        place = self.centres[of]
+        if self.mates.shape[1]:
+            a, b = (self.mates[of, dice.integers(0, self.mates.shape[1], len(of))] for _ in range(2))
+            u, v, w = dice.dirichlet((1, 1, 1), len(of)).astype(np.float32).T[:, :, None]
+            place = u * place + v * self.centres[a] + w * self.centres[b]
+        return place + self.spread * dice.standard_normal(place.shape, np.float32)
 
     def draw(self, n: int, seed: int, family: NDArray[np.int64] | None = None) -> NDArray[np.uint64]:
         """Draw barcodes, shape (n, words); ``family`` says from which centre each comes."""
@@ -136,22 +149,15 @@ class BarcodeModel:
         for start in range(0, n, 20_000):
             stop = min(start + 20_000, n)
             of = dice.integers(0, len(self.centres), stop - start) if family is None else family[start:stop]
-            noise = dice.standard_normal((stop - start, self.centres.shape[1]), np.float32)
-            scores = (self.centres[of % len(self.centres)] + self.spread * noise) @ self.projection
+            scores = self.places(of % len(self.centres), dice) @ self.projection
             _bits(scores, self.bias, self.gain, seed * 1_000_003 + start + 1, out[start:stop])
         return out
 
 
-def _cuts(
-    centres: NDArray[np.float32],
-    spread: NDArray[np.float32],
-    axes: NDArray[np.float32],
-    share: NDArray[np.float32],
-) -> NDArray[np.float32]:
+def _cuts(model: BarcodeModel, share: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return where each bit must turn to be set as often as it should."""
     dice = np.random.default_rng(1)
-    noise = dice.standard_normal((4000, len(spread)), np.float32)
-    scores = (centres[dice.integers(0, len(centres), 4000)] + spread * noise) @ axes
+    scores = model.places(dice.integers(0, len(model.centres), 4000), dice) @ model.projection
     scores.sort(axis=0)
     at = np.clip(((1 - share) * len(scores)).astype(int), 0, len(scores) - 1)
     return np.ascontiguousarray(scores[at, np.arange(len(share))])

@@ -1,9 +1,10 @@
 """How fast patches are encoded, against a plain loop over the paper's pair of networks, and how well.
 
 Speed: the same patches go, turn by turn, through a plain fp32 loop over the paper's pair, through
-`fish-paper` and through `fish-lite`. The paper's pair has weights that were trained, if only for
-minutes (no published ones can be had offline): codes of random networks are not like those of trained
-ones. Retrieval: see encode_retrieval.py.
+`fish-paper` and through `fish-lite`. Codes of random networks are not like those of trained ones, so the
+paper's pair is trained on tissue the first time (minutes; interrupted, it goes on) and kept. DenseNet-121 has
+its ImageNet weights where torchvision's file is found, else it learns to tell tissues apart.
+Retrieval: see encode_retrieval.py.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from napari_fish.encode import Bundle, encode_patches, load_bundle
 from napari_fish.encode.barcode import unpack
 from napari_fish.encode.card import TextureSpec
 from napari_fish.encode.checkpoint import paper_card
+from napari_fish.encode.densenet import find_weights
 from napari_fish.encode.encoder import Encoder
 from napari_fish.encode.keys import semantic_order
 from napari_fish.encode.plan import PLAIN
 from napari_fish.encode.sources import Crops, TissueSource
 from napari_fish.encode.train import train_vqvae
-from napari_fish.encode.trainparams import VQTrainParams
+from napari_fish.encode.trainparams import TrainReport, VQTrainParams
 from napari_fish.slides import open_slide
 
 CACHE = Path(__file__).parent / ".cache"
@@ -108,40 +110,66 @@ def tissue_patches(count: int) -> RGB:
     return np.concatenate([_made_up_tissue(1024)] * count)
 
 
-def trained_paper_pair(steps: int = 120) -> Bundle:
-    """Return the paper's networks, trained for some minutes on tissue; kept for the next run."""
+def trained_paper_pair(steps: int = 600) -> Bundle:
+    """Return the paper's networks, trained on tissue; kept for the next run."""
     sources = [TissueSource(DATA / "tissue" / "train" / name, mpp) for name, mpp in SOURCES if DATA.is_dir()]
     params = VQTrainParams(
-        crop=64, batch=8, steps=steps, check_every=steps, decay=True, patience=0, restart_after=20
+        crop=64, batch=8, steps=steps, check_every=50, decay=True, flips=True, patience=0, restart_after=20
     )
     name = hashlib.sha256(repr((params, SOURCES)).encode()).hexdigest()[:12]
-    model = train_vqvae(sources, CACHE / f"vqvae-{name}", params)
+    model = train_vqvae(sources, CACHE / f"vqvae-{name}", params, progress=heard)
     order = semantic_order(model.codebook.embedding.weight.detach().numpy())
-    texture = CACHE / f"densenet-{name}.pt"
-    if not texture.exists():
-        torch.save(trained_densenet(sources, steps), texture)
     tensors = {f"vqvae.{k}": v for k, v in model.state_dict().items() if v.dim()}
-    tensors |= {f"texture.{k}": v for k, v in torch.load(texture, weights_only=True).items()}
-    return Bundle(paper_card(256, order).renamed(texture=TextureSpec("densenet121", "bundle")), tensors)
+    card = paper_card(256, order)
+    if find_weights(None) is not None:
+        return Bundle(card, tensors)
+    texture = trained_densenet(CACHE / f"densenet-{name}.pt")
+    tensors |= {f"texture.{k}": v for k, v in texture.items()}
+    return Bundle(card.renamed(texture=TextureSpec("densenet121", "bundle")), tensors)
 
 
-def trained_densenet(sources: list[TissueSource], steps: int) -> dict[str, torch.Tensor]:
-    """Return DenseNet-121 after it has learned to tell the sources' tissue apart."""
+def heard(report: TrainReport) -> None:
+    """Say how training stands, where there is something to say."""
+    if report.validation is not None:
+        print(f"VQ-VAE, step {report.step} of {report.steps}: {report.codes_used} codewords in use")
+
+
+def trained_densenet(file: Path, steps: int = 200) -> dict[str, torch.Tensor]:
+    """Return DenseNet-121 after it has learned to tell classes of tissue apart; kept every 50 steps."""
     from napari_fish.encode.densenet import DenseNetTexture
 
+    classes = [
+        TissueSource(folder, mpp)
+        for name, mpp in SOURCES
+        for folder in sorted((DATA / "tissue" / "train" / name).iterdir())
+    ]
     torch.manual_seed(0)
     network = DenseNetTexture()
-    head = torch.nn.Linear(1024, len(sources))
-    crops = [Crops([source], 96) for source in sources]
-    optimiser = torch.optim.Adam([*network.parameters(), *head.parameters()], 1e-3)
-    labels = torch.arange(len(sources)).repeat_interleave(4)
-    for step in range(steps):
-        pixels = np.concatenate([c.train(4 * step, 4) for c in crops])
+    head = torch.nn.Linear(1024, len(classes))
+    both = torch.nn.ModuleList([network, head])
+    optimiser = torch.optim.Adam(both.parameters(), 1e-3)
+    crops, start = [Crops([source], 96) for source in classes], 0
+    if file.exists():
+        state = torch.load(file, weights_only=True)
+        start = state["step"]
+        both.load_state_dict(state["networks"])
+        optimiser.load_state_dict(state["optimiser"])
+    labels = torch.arange(len(classes))
+    for step in range(start, steps):
+        pixels = np.concatenate([c.train(step, 1) for c in crops])
         features = network(torch.from_numpy(pixels).permute(0, 3, 1, 2).float())
         loss = torch.nn.functional.cross_entropy(head(features), labels)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
+        if (step + 1) % 50 == 0:
+            state = {
+                "step": step + 1,
+                "networks": both.state_dict(),
+                "optimiser": optimiser.state_dict(),
+            }
+            torch.save(state, file)
+            print(f"DenseNet-121, step {step + 1} of {steps}: loss {float(loss):.2f}")
     return network.eval().state_dict()
 
 

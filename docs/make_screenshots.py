@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from PIL import Image
@@ -56,12 +58,21 @@ def mosaic(file: Path) -> None:
 PICTURES = {"viewer": viewer, "mosaic": mosaic}
 
 
+def all_pictures() -> dict[str, Callable[[Path], None]]:
+    """Return what draws each picture: those of this file, and those of each file in ``screenshots/``."""
+    found = dict(PICTURES)
+    for path in sorted((Path(__file__).parent / "screenshots").glob("*.py")):
+        found |= runpy.run_path(str(path))["PICTURES"]
+    return found
+
+
 def main(names: list[str]) -> None:
     """Write the named pictures, or all."""
     IMAGES.mkdir(exist_ok=True)
-    for name in names or PICTURES:
+    pictures = all_pictures()
+    for name in names or pictures:
         file = IMAGES / f"{name}.png"
-        PICTURES[name](file)
+        pictures[name](file)
         # A palette is enough for a screenshot, and a third of the size.
         Image.open(file).convert("RGB").quantize(256, dither=Image.Dither.FLOYDSTEINBERG).save(
             file, optimize=True

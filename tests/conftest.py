@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -22,3 +23,32 @@ def real_data() -> Path:
     if not DATA.is_dir():
         pytest.skip("REAL DATA MISSING: ../shared/data is not beside this checkout")
     return DATA
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build and search without networks."""
+    from napari_fish.building import settings
+
+    from .tiny import quick_encoder
+
+    monkeypatch.setattr(settings, "load_encoder", quick_encoder)
+
+
+@pytest.fixture(scope="session")
+def tiny_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with tiny slides in ``Schnitte ü`` and the database ``a b.fish`` made of them; not to be changed."""
+    from napari_fish.building.build import build
+
+    from .tiny import QuickEncoder, write_archive
+
+    home = tmp_path_factory.mktemp("archive")
+    slides = write_archive(home / "Schnitte ü")
+    build(slides, home / "a b.fish", slides / "labels.csv", encoder=QuickEncoder())
+    return home
+
+
+@pytest.fixture
+def home(tiny_home: Path, tmp_path: Path, quick: None) -> Path:
+    """A copy of the folder with slides and database, to be changed."""
+    return Path(shutil.copytree(tiny_home, tmp_path / "home"))

@@ -103,6 +103,14 @@ def test_a_malicious_pickle_is_refused_and_its_payload_does_not_run(tmp_path, wr
     assert target.exists(), "the payload would have run, had it been unpickled"
 
 
+@pytest.mark.parametrize("content", [b"", b"rubbish", b"PK\x03\x04 half a zip", b"\x80\x02}q\x00."])
+@pytest.mark.parametrize("reader", [read_vqvae, read_semantic_order])
+def test_rubbish_in_place_of_a_checkpoint_is_a_clear_error(tmp_path, content, reader):
+    (tmp_path / "model_9.pt").write_bytes(content)
+    with pytest.raises(EncoderError, match=r"model_9\.pt"):
+        reader(tmp_path / "model_9.pt")
+
+
 def test_names_allowed_for_the_codebook_are_not_allowed_for_the_model(tmp_path):
     import torch
 

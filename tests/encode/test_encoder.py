@@ -61,6 +61,14 @@ def test_the_fused_networks_compute_what_the_plain_ones_do(tiny_bundle, encoder,
     assert np.mean(unpack(plain.barcodes, length) != unpack(fused.barcodes, length)) < 0.01
 
 
+def test_half_precision_where_it_is_cheap_changes_next_to_nothing(tiny_bundle, encoder, patches):
+    half = Encoder(tiny_bundle, "cpu", Plan(channels_last=True, fused=True, dtype="bfloat16"))
+    plain, quick = encoder.encode(patches[:1], True), half.encode(patches[:1], True)
+    # Random weights: a trained network changes fewer codes still.
+    assert 0.97 < np.mean(plain.codes == quick.codes) < 1, "all the same would mean that nothing was halved"
+    assert np.array_equal(plain.barcodes, quick.barcodes), "the small texture network stays as it is"
+
+
 @pytest.mark.parametrize("joined", [True, False])
 def test_folding_is_exact_up_to_the_very_edge(monkeypatch, joined):
     import torch
@@ -107,6 +115,9 @@ def test_a_fused_dense_layer_computes_what_torchvision_does():
             [0.229, 0.224, 0.225]
         ).view(1, 3, 1, 1)
         assert torch.allclose(plain.features(standard).mean((2, 3)), features, atol=1e-4)
+        half = fuse_texture(plain, torch.bfloat16)(pixels)
+        assert half.dtype == torch.float32 and not torch.equal(half, quick)
+        assert float((half - features).abs().max()) < 0.02 * float(features.std())
     assert (features < 0).any(), "there is no ReLU at the end"
 
 

@@ -69,3 +69,21 @@ def test_plain_and_fused_networks_give_the_same_codes_with_trained_weights(encod
     one, other = plain.encode(halves[:3], True), encoder.encode(halves[:3], True)
     assert np.mean(one.codes == other.codes) > 0.999
     assert np.mean(unpack(one.barcodes, 1024) != unpack(other.barcodes, 1024)) < 0.005
+
+
+def test_codes_do_not_depend_on_how_many_patches_come_at_once(encoder, halves):
+    together = encoder.encode(halves[:4], True)
+    for i in range(4):
+        alone = encoder.encode(halves[i : i + 1], True)
+        assert alone.keys[0] == together.keys[i] and np.array_equal(alone.barcodes[0], together.barcodes[i])
+    large = load_encoder("fish-lite", "cpu", Plan(channels_last=True, fused=True, batch=4))
+    batched = large.encode(halves[:4], True)
+    assert np.mean(batched.codes == together.codes) > 0.999
+    assert np.mean(unpack(batched.barcodes, 1024) != unpack(together.barcodes, 1024)) < 0.002
+
+
+def test_half_precision_keeps_codes_and_leaves_barcodes_alone(encoder, halves):
+    half = load_encoder("fish-lite", "cpu", Plan(channels_last=True, fused=True, dtype="bfloat16"))
+    one, other = encoder.encode(halves[:3], True), half.encode(halves[:3], True)
+    assert np.mean(one.codes == other.codes) > 0.99
+    assert np.array_equal(one.barcodes, other.barcodes)

@@ -40,10 +40,14 @@ def world_to_level0(layer: Any, slide: Slide, points: ArrayLike, units: Units = 
     ndarray, shape (n, 2)
         x and y in level-0 px.
     """
+    return ((world_to_data(layer, points, units) + 0.5) * _level0_per_pixel(layer, slide))[:, ::-1]
+
+
+def world_to_data(layer: Any, points: ArrayLike, units: Units = None) -> Points:
+    """Convert positions in the viewer to the last two data axes of any layer; units as for the others."""
     matrix, offset = _affine(layer)
     own = _last_two(points) * _unit_factor(units, layer)
-    data = np.linalg.solve(matrix, (own - offset).T).T
-    return ((data + 0.5) * _level0_per_pixel(layer, slide))[:, ::-1]
+    return np.linalg.solve(matrix, (own - offset).T).T
 
 
 def level0_to_world(layer: Any, slide: Slide, points: ArrayLike, units: Units = None) -> Points:
@@ -94,14 +98,24 @@ def level0_to_drawn(drawn: Any, points: ArrayLike, layer: Any, slide: Slide) -> 
     return np.linalg.solve(matrix, (world - offset).T).T
 
 
+def to_scene(viewer: Any, layer: Any, points: ArrayLike) -> Points:
+    """Convert world coordinates in a layer's own units to those of the scene, which the camera has."""
+    return _last_two(points) / _unit_factor(viewer.layers.units, layer)
+
+
 def world_um_per_pixel(layer: Any) -> tuple[float, float] | None:
     """Return the size of a layer's pixel along rows and columns in µm; None when its units are no length."""
     matrix, _ = _affine(layer)
     sizes = np.linalg.norm(matrix, axis=0)
-    units = [_micrometres(unit) for unit in layer.units[-2:]]
+    units = [micrometres(unit) for unit in layer.units[-2:]]
     if units[0] is None or units[1] is None:
         return None
     return float(sizes[0]) * units[0], float(sizes[1]) * units[1]
+
+
+def placement(layer: Any) -> tuple[Points, Points]:
+    """Return matrix and offset that take the last two data axes of a layer to its last two world axes."""
+    return _affine(layer)
 
 
 def image_shape(layer: Any) -> tuple[int, int]:
@@ -139,11 +153,11 @@ def _unit_factor(units: Units, layer: Any) -> Points:
         return np.ones(2)
     listed = list(units) if isinstance(units, Sequence) and not isinstance(units, str) else [units]
     pairs = zip((listed * 2)[-2:], layer.units[-2:], strict=True)
-    lengths = [(_micrometres(given), _micrometres(own)) for given, own in pairs]
+    lengths = [(micrometres(given), micrometres(own)) for given, own in pairs]
     return np.array([1.0 if given is None or own is None else given / own for given, own in lengths])
 
 
-def _micrometres(unit: Any) -> float | None:
+def micrometres(unit: Any) -> float | None:
     """Return how many µm a unit is, or None when it is no length."""
     registry = pint.get_application_registry()
     quantity = registry.Quantity(1.0, registry.Unit(str(unit)))

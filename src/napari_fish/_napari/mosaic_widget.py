@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from napari.layers import Image, Labels, Shapes
 from qtpy.QtCore import QTimer
@@ -24,6 +24,7 @@ from qtpy.QtWidgets import (
 
 from napari_fish._napari.controls import named, offer
 from napari_fish._napari.coordinates import level0_to_world
+from napari_fish._napari.docks import Settler
 from napari_fish._napari.jobs import JobWorker
 from napari_fish._napari.layers import slide_of
 from napari_fish._napari.mosaic_layers import DROPPED, PATCHES, TISSUE, layers_of, mask_of, polygons_of
@@ -58,6 +59,9 @@ MOSAIC_FIELDS = (
     "seed",
 )
 
+if TYPE_CHECKING:
+    import napari.viewer
+
 
 class MosaicWidget(QWidget):
     """Previews tissue and mosaic of the chosen slide, anew whenever a parameter changes.
@@ -68,8 +72,9 @@ class MosaicWidget(QWidget):
         Where the slide is open and the layers appear.
     """
 
-    def __init__(self, viewer: Any, parent: QWidget | None = None) -> None:
+    def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        Settler(self)
         self._viewer = viewer
         self._worker: JobWorker | None = None
         self._mosaic: Mosaic | None = None

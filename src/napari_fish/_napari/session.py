@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,6 +20,8 @@ from napari_fish.index.warm import warm_up
 from napari_fish.search import Feedback, Results, SearchParams, SlideHit
 from napari_fish.slides import Slide
 
+Found = tuple[Asked, SearchParams, Results, Region | None]
+"""What a worker brings back."""
 HISTORY = 50
 """Answers that are kept to go back to."""
 
@@ -41,6 +44,8 @@ class Answer:
         Name of the layer the query was taken from; empty for an image or a slide of the database.
     box
         The box that was searched, in level-0 px; None for all of the slide.
+    when
+        Seconds since the epoch.
     """
 
     asked: Asked
@@ -49,6 +54,7 @@ class Answer:
     feedback: Feedback = field(default_factory=Feedback)
     layer: str = ""
     box: Region | None = None
+    when: float = field(default_factory=time.time)
 
 
 class Session(QObject):
@@ -62,6 +68,8 @@ class Session(QObject):
     """Work done and all the work."""
     answered = Signal(object)
     """The :class:`Answer` to show."""
+    history_changed = Signal()
+    """Answers were added to the history or forgotten."""
     judged = Signal(object)
     """The :class:`Feedback` after a judgement or an undo, not searched with yet."""
     failed = Signal(str)
@@ -86,6 +94,12 @@ class Session(QObject):
         """Open a database and make ready to search it, in the background."""
         self._run(f"Opening {Path(path).name} …", self._opened, _open, path, device)
 
+    def refresh(self) -> None:
+        """Show what was written to the open database since, and tell all widgets; answers so far are kept."""
+        database = self.database
+        if database is not None:
+            self._run(f"Reading {database.path.name} …", self._refreshed, _refresh, database)
+
     def close(self) -> None:
         """Close the database."""
         self.cancel()
@@ -93,6 +107,7 @@ class Session(QObject):
             self.database.close()
         self.database, self.history, self.current, self.feedback = None, [], None, Feedback()
         self.database_changed.emit(None)
+        self.history_changed.emit()
 
     def search(
         self,
@@ -108,7 +123,9 @@ class Session(QObject):
         Parameters
         ----------
         question, box, mpp
-            As for :meth:`~napari_fish.archive.Database.search`; an open slide is closed when done.
+            As for :meth:`~napari_fish.archive.Database.search`; an open slide is closed when done. The
+            question may also be a function that returns a slide and a box: it is called in the background,
+            where opening a slide keeps nobody waiting.
         params
             How to search.
         layer
@@ -117,12 +134,12 @@ class Session(QObject):
         if self.database is None:
             self.failed.emit("Open a database first.")
             return
-        name = question.path.name if isinstance(question, Slide) else "the image"
+        name = question.path.name if isinstance(question, Slide) else layer or "the image"
         if isinstance(question, str | Path):
             name = str(question).removeprefix("id:")
-        done = partial(self._answered, layer, box, Feedback())
+        done = partial(self._answered, layer, Feedback())
         params = params or SearchParams()
-        self._run(f"Searching for {name} …", done, _search, self.database, question, box, mpp, params)
+        self._run(f"Searching for {name} …", done, search_in, self.database, question, box, mpp, params)
 
     def search_again(self, params: SearchParams) -> None:
         """Answer the current question with other parameters, without encoding it again."""
@@ -132,6 +149,11 @@ class Session(QObject):
     def judge(self, hit: SlideHit, relevant: bool) -> None:
         """Note what the user thinks of a hit; :meth:`refine` searches with it."""
         self.feedback = self.feedback.judge(hit, relevant)
+        self.judged.emit(self.feedback)
+
+    def withdraw(self, hit: SlideHit) -> None:
+        """Take back what the user said of a hit."""
+        self.feedback = self.feedback.withdraw(hit.slide)
         self.judged.emit(self.feedback)
 
     def undo(self) -> None:
@@ -161,8 +183,8 @@ class Session(QObject):
     def _ask_again(self, answer: Answer, params: SearchParams, feedback: Feedback) -> None:
         if self.database is None:
             return
-        done = partial(self._answered, answer.layer, answer.box, feedback)
-        self._run("Searching …", done, _refine, self.database, answer.asked, params, feedback)
+        done = partial(self._answered, answer.layer, feedback)
+        self._run("Searching …", done, _refine, self.database, answer, params, feedback)
 
     def _run(self, what: str, done: Callable[[Any], None], work: Callable[..., Any], *args: Any) -> None:
         self.cancel()
@@ -185,7 +207,11 @@ class Session(QObject):
         self.ended.emit()
 
     def _failed(self, error: Exception) -> None:
-        self.failed.emit(str(error) if isinstance(error, FishError) else f"{type(error).__name__}: {error}")
+        self.failed.emit(in_words(error))
+
+    def _refreshed(self, database: Database) -> None:
+        if database is self.database:
+            self.database_changed.emit(database)
 
     def _opened(self, database: Database) -> None:
         old, self.database = self.database, database
@@ -193,12 +219,18 @@ class Session(QObject):
             old.close()
         self.history, self.current, self.feedback = [], None, Feedback()
         self.database_changed.emit(database)
+        self.history_changed.emit()
 
-    def _answered(
-        self, layer: str, box: Region | None, feedback: Feedback, found: tuple[Asked, SearchParams, Results]
-    ) -> None:
-        answer = Answer(*found, feedback, layer, box)
-        self.history = [answer, *self.history][:HISTORY]
+    def remember(self, answer: Answer) -> None:
+        """Put an answer into the history, in place of one to the same question with other parameters."""
+        others = (a for a in self.history if a.asked is not answer.asked or a.feedback != answer.feedback)
+        self.history = [answer, *others][:HISTORY]
+        self.history_changed.emit()
+
+    def _answered(self, layer: str, feedback: Feedback, found: Found) -> None:
+        asked, params, results, box = found
+        answer = Answer(asked, params, results, feedback, layer, box)
+        self.remember(answer)
         self.show(answer)
 
 
@@ -213,6 +245,11 @@ def session_of(viewer: Any) -> Session:
     return _sessions[real]
 
 
+def in_words(error: Exception) -> str:
+    """Return what went wrong, for people."""
+    return str(error) if isinstance(error, FishError) else f"{type(error).__name__}: {error}"
+
+
 def _open(path: str | Path, device: str, progress: Any, should_stop: Any) -> Database:
     database = open_database(path, device)
     try:
@@ -224,7 +261,12 @@ def _open(path: str | Path, device: str, progress: Any, should_stop: Any) -> Dat
     return database
 
 
-def _search(
+def _refresh(database: Database, progress: Any, should_stop: Any) -> Database:
+    database.refresh()
+    return database
+
+
+def search_in(
     database: Database,
     question: Any,
     box: Region | None,
@@ -232,25 +274,30 @@ def _search(
     params: SearchParams,
     progress: Any,
     should_stop: Any,
-) -> tuple[Asked, SearchParams, Results]:
+) -> Found:
+    """Ask a database a question, as :meth:`Session.search` takes it; for a worker."""
+    if callable(question):
+        question, box = question()
     try:
         asked = database.ask(question, box, mpp=mpp, progress=progress, should_stop=should_stop)
     finally:
         if isinstance(question, Slide):
             question.close()
-    return asked, params, database.answer([asked], params)[0]
+    return asked, params, database.answer([asked], params)[0], box
 
 
 def _refine(
     database: Database,
-    asked: Asked,
+    answer: Answer,
     params: SearchParams,
     feedback: Feedback,
     progress: Any,
     should_stop: Any,
-) -> tuple[Asked, SearchParams, Results]:
+) -> Found:
+    asked = answer.asked
     query = feedback.apply(database.store, asked.query)
     results = database.answer(
-        [replace(asked, query=query)], replace(params, where=(*params.where, *feedback.where))
+        [replace(asked, query=query, added=feedback.added)],
+        replace(params, where=(*params.where, *feedback.where)),
     )[0]
-    return asked, params, results
+    return asked, params, results, answer.box

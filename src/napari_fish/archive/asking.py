@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_fish.database.records import Box
 from napari_fish.encode import EncodeJob, Encoder, ImageJob, PatchBox, boxes_of_region, encode_slides
 from napari_fish.errors import NoTissue, SlideError
 from napari_fish.mosaic import MosaicParams, make_mosaic
@@ -50,6 +51,8 @@ class Asked:
         Milliseconds to ``read`` (find tissue and patches) and to ``encode``.
     notes
         What the reader must know.
+    added
+        Slide and box of each region at the end of the query that is not its own but one of the database.
     """
 
     query: Query
@@ -58,6 +61,7 @@ class Asked:
     size: tuple[int, int] | None = None
     elapsed_ms: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    added: Sequence[tuple[str, Box]] = ()
 
 
 def encode_question(
@@ -89,6 +93,10 @@ def encode_question(
     Asked
         With slide and patient still empty.
     """
+    if slide.kind != "slide":
+        raise SlideError(
+            f"{slide.path}: this is its {slide.kind} image, which may show names and is never read."
+        )
     start = time.perf_counter()
     job, boxes, notes = _patches(slide, encoder, box, mosaic, should_stop)
     middle = time.perf_counter()

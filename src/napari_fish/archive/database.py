@@ -11,17 +11,20 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from napari_fish.archive.asking import Asked, Question, Region, encode_question
 from napari_fish.archive.pictures import ArchivePictures
 from napari_fish.building.build import build as build_database
 from napari_fish.building.care import find_slide, remove_slides
+from napari_fish.building.labelling import PATIENT
 from napari_fish.building.params import BuildParams
+from napari_fish.building.settings import load_encoder_of, recorded_mosaic
 from napari_fish.building.summary import Summary
 from napari_fish.database import DiskStore, SlideRecord
 from napari_fish.database.labels import SlideLabels, patient_rule
 from napari_fish.database.places import place_of
-from napari_fish.encode import Encoder, check_same_encoder, load_encoder
+from napari_fish.encode import Encoder, check_same_encoder
 from napari_fish.errors import DatabaseError, FishError
 from napari_fish.mosaic import MosaicParams
 from napari_fish.search import Query, Results, SearchParams, search_many
@@ -61,10 +64,7 @@ class Database:
         """The encoder the database was built with, loaded when first needed."""
         with self._loading:
             if self._encoder is None:
-                truth = self.store.truth
-                encoder = load_encoder(truth.encoder, self.device)
-                check_same_encoder(truth.encoder, truth.weights_hash, encoder.card, str(self.path))
-                self._encoder = encoder
+                self._encoder = load_encoder_of(self.store.truth, self.device)
             return self._encoder
 
     def use_encoder(self, encoder: Encoder) -> None:
@@ -78,7 +78,7 @@ class Database:
         self,
         question: Question,
         box: Region | None = None,
-        k: int = 5,
+        k: int | None = None,
         *,
         mpp: float | None = None,
         params: SearchParams | None = None,
@@ -95,7 +95,7 @@ class Database:
         box
             x, y, width, height in level-0 px of the slide; None for all of it.
         k
-            Slides wanted.
+            Slides wanted; by default 5, or what ``params`` say.
         mpp
             Micrometres per level-0 px of the question, where its file does not say or is wrong.
         params
@@ -105,7 +105,9 @@ class Database:
         **options
             Fields of :class:`~napari_fish.search.SearchParams`, such as ``mode="exact"``.
         """
-        params = replace(params or SearchParams(), k=k, **options)
+        params = replace(params or SearchParams(), **options)
+        if k is not None:
+            params = replace(params, k=k)
         asked = self.ask(question, box, mpp=mpp, progress=progress, should_stop=should_stop)
         return self.answer([asked], params)[0]
 
@@ -127,11 +129,20 @@ class Database:
             question, mpp = self.place(record), mpp or record.mpp or None
         if isinstance(question, Slide):
             return self._encode(question, box, progress, should_stop)
-        opened = (
-            array_slide(question, mpp) if isinstance(question, np.ndarray) else open_slide(question, mpp=mpp)
-        )
-        with opened:
+        with self._opened(question, mpp) as opened:
             return self._encode(opened, box, progress, should_stop)
+
+    def _opened(self, question: str | Path | NDArray[np.uint8], mpp: float | None) -> Slide:
+        """Open a file or an image; where a file does not say its scale, the database may know it."""
+        if isinstance(question, np.ndarray):
+            return array_slide(question, mpp)
+        opened = open_slide(question, mpp=mpp)
+        if opened.mpp is None:
+            own = self.store.truth.with_hash(opened.content_hash)
+            if own and own[0].mpp:
+                opened.close()
+                return open_slide(question, mpp=own[0].mpp)
+        return opened
 
     def _encode(
         self, slide: Slide, box: Region | None, progress: Progress | None, should_stop: ShouldStop | None
@@ -140,7 +151,7 @@ class Database:
             slide, self.encoder, box=box, mosaic=self._mosaic(), progress=progress, should_stop=should_stop
         )
         own = self.store.truth.with_hash(slide.content_hash)
-        patient = own[0].patient if own else self._patient(slide.path.name)
+        patient = (own[0].patient if own else "") or self._patient(slide.path.name)
         name = asked.query.name
         if box is not None:
             name += " [{:.0f},{:.0f},{:.0f},{:.0f}]".format(*box)
@@ -158,15 +169,23 @@ class Database:
 
     def answer(self, asked: Sequence[Asked], params: SearchParams | None = None) -> list[Results]:
         """Answer questions; several share each pass over the database."""
+        params = params or SearchParams()
         with self._turn:
             self.store.refresh()
+            if params.target.lower() not in self.store.slides.columns:
+                known = ", ".join(self.store.slides.columns)
+                raise FishError(f"{self.path}: no column {params.target!r} to rank by; there are: {known}.")
             found = search_many(self.store, [one.query for one in asked], params)
+            shown = {hit.slide for results in found for hit in results.hits} | {
+                one.query.slide for one in asked
+            }
+            records = {slide: record for slide in shown if (record := self.record(slide)) is not None}
         return [
             replace(
                 results,
                 notes=(*one.notes, *results.notes),
                 elapsed_ms={"read": 0.0, "encode": 0.0, **one.elapsed_ms, **results.elapsed_ms},
-                pictures=ArchivePictures(one, self.path, self.record),
+                pictures=ArchivePictures(one, self.path, records),
             )
             for one, results in zip(asked, found, strict=True)
         ]
@@ -195,12 +214,12 @@ class Database:
         return number, self.store.slides[number]
 
     def _mosaic(self) -> MosaicParams | None:
-        known = self.store.truth.parameters
-        return None if known.get("patches") else MosaicParams.from_dict(known["mosaic"])
+        mosaic, patches = recorded_mosaic(self.store.truth)
+        return None if patches else mosaic
 
     def _patient(self, name: str) -> str:
         """Return the patient of a slide that is not in the database, as the file name tells, if it does."""
-        rule = self.store.truth.parameters.get("patient")
+        rule = self.store.truth.parameters.get(PATIENT)
         return patient_rule(rule)(name, SlideLabels()) if rule else ""
 
     def add(

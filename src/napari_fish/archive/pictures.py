@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 
 from napari_fish.archive.asking import PICTURE_PX, Asked
@@ -23,12 +23,12 @@ class ArchivePictures:
         The query.
     folder
         The database.
-    record
-        Returns what is known of a slide, given by id.
+    records
+        What is known of the slides of the answer, by id.
     """
 
-    def __init__(self, asked: Asked, folder: Path, record: Callable[[str], SlideRecord | None]) -> None:
-        self._asked, self._folder, self._record = asked, folder, record
+    def __init__(self, asked: Asked, folder: Path, records: Mapping[str, SlideRecord]) -> None:
+        self._asked, self._folder, self._records = asked, folder, records
         self._thumbnails: Thumbnails | None = None
         self._opened = False
 
@@ -40,6 +40,9 @@ class ArchivePictures:
     def query(self, index: int) -> bytes | None:
         """Return the JPEG of a mosaic of the query."""
         asked = self._asked
+        own = len(asked.query) - len(asked.added)
+        if own <= index < len(asked.query):
+            return self.hit(*asked.added[index - own])
         if index < len(asked.pictures):
             return asked.pictures[index]
         if asked.query.slide and index < len(asked.query):
@@ -58,18 +61,28 @@ class ArchivePictures:
 
     def hit(self, slide: str, box: Box) -> bytes | None:
         """Return the JPEG of a region: sharp from the slide where it is at hand, else as it was kept."""
-        record = self._record(slide)
+        return self._read(slide, box, PICTURE_PX) or self.thumbnail(slide, box)
+
+    def field(self, slide: str, box: Box, times: float, px: int) -> bytes | None:
+        """Return the JPEG of what lies around a region; None where the slide is not at hand."""
+        width, height = round(box.width * times), round(box.height * times)
+        left, top = box.x + (box.width - width) // 2, box.y + (box.height - height) // 2
+        return self._read(slide, Box(left, top, width, height), px)
+
+    def _read(self, slide: str, box: Box, px: int) -> bytes | None:
+        """Return the JPEG of a region as its slide shows it, its longer side of so many px."""
+        record = self._records.get(slide)
         place = None if record is None else place_of(record.path, self._folder)
-        if record is not None and place is not None and place.exists():
-            try:
-                with open_slide(place, mpp=record.mpp or 1.0) as opened:
-                    scale = (record.mpp or 1.0) * max(box.width, box.height) / PICTURE_PX
-                    width = max(1, round(PICTURE_PX * box.width / max(box.width, box.height)))
-                    height = max(1, round(PICTURE_PX * box.height / max(box.width, box.height)))
-                    return to_jpeg(opened.read(box.x, box.y, width, height, scale))
-            except FishError:
-                pass  # the picture that was kept will do
-        return self.thumbnail(slide, box)
+        longer = max(box.width, box.height)
+        if record is None or place is None or longer <= 0 or not _is_still(place, record):
+            return None
+        mpp = record.mpp or 1.0
+        width, height = (max(1, round(px * side / longer)) for side in (box.width, box.height))
+        try:
+            with open_slide(place, mpp=mpp) as opened:
+                return to_jpeg(opened.read(box.x, box.y, width, height, mpp * longer / px))
+        except (FishError, OSError):
+            return None  # the picture that was kept must do
 
     def thumbnail(self, slide: str, box: Box) -> bytes | None:
         """Return the JPEG of a region that was kept, in no time."""
@@ -80,3 +93,8 @@ class ArchivePictures:
         """Return the JPEG of a whole slide of the database."""
         kept = self._kept()
         return None if kept is None else kept.overview(slide)
+
+
+def _is_still(place: Path, record: SlideRecord) -> bool:
+    """Whether a slide is there and has not become another one, as far as its size tells."""
+    return place.is_dir() or (place.is_file() and record.size in (0, place.stat().st_size))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from napari_fish.building.known import KnownSlides
+from napari_fish.building.labelling import label_notes, labels_of, remember_patient_rule, with_labels
 from napari_fish.building.params import BuildParams
 from napari_fish.building.prepare import Known, Prepared, Refused, prepare
 from napari_fish.building.settings import open_for_build
@@ -16,9 +16,8 @@ from napari_fish.building.summary import Fate, SlideDone, Summary, Under, Watch
 from napari_fish.building.survey import Candidate, candidates
 from napari_fish.database import DiskStore, EncodedSlide, Quarantined, SlideRecord
 from napari_fish.database.codes import save_codes
-from napari_fish.database.labels import LabelTable, Matched, SlideLabels, label_slides, read_labels
+from napari_fish.database.labels import SlideLabels, patient_rule, read_labels
 from napari_fish.database.places import place_of, recorded_path
-from napari_fish.database.sheets import enumerated
 from napari_fish.database.thumbnails import Thumbnails
 from napari_fish.encode import Encoded, EncodeJob, Encoder, encode_slides
 from napari_fish.errors import Cancelled, DatabaseError
@@ -42,6 +41,8 @@ def build(
     should_stop: ShouldStop | None = None,
     watch: Watch | None = None,
     encoder: Encoder | None = None,
+    columns: Mapping[str, str] | None = None,
+    only: Container[str] | None = None,
 ) -> Summary:
     """Encode the slides of a folder into a database; run again, it goes on where it was.
 
@@ -63,6 +64,10 @@ def build(
         More to call while it runs.
     encoder
         One that is loaded already.
+    columns
+        Which column of the labels file is slide, patient, site, diagnosis or stain, where the guess is wrong.
+    only
+        Ids of slides to look at, such as those to try again; by default all that are found.
 
     Returns
     -------
@@ -73,22 +78,29 @@ def build(
     params, watch = params or BuildParams(), watch or Watch()
     source, folder = expanded(slides), expanded(database)
     found = candidates(source)
-    table = read_labels(expanded(labels)) if labels is not None else None
-    matched = label_slides([one.slide for one in found], table, params.patient)
+    table = read_labels(expanded(labels), columns=columns) if labels is not None else None
+    patient_rule(params.patient, table)
+    wanted = [one for one in found if only is None or one.slide in only]
     store, encoder, settings = open_for_build(folder, params, encoder)
+    if params.batch:
+        encoder.batch = params.batch
     with store:
+        matched = labels_of(found, table, params.patient, store.truth)
         run = _Run(store, encoder, settings.mosaic, params, matched.labels, watch, should_stop)
         store.truth.begin_build()
         try:
             if table is not None or params.patient is not None:
-                run.relabel()
-            remember_patient_rule(store, params.patient, table)
-            run.all(found, progress or (lambda done, total: None))
+                run.relabel(found)
+            remember_patient_rule(store.truth, params.patient, table)
+            run.all(wanted, progress or (lambda done, total: None))
+        except (Cancelled, KeyboardInterrupt):
+            # What there is so far can be searched.
+            _settled(store)
+            raise
         finally:
             run.pictures.close()
             store.truth.end_build()
-        store.settle()
-        notes = [*_label_notes(table, matched), *_calibrated(store, run.done)]
+        notes = [*label_notes(table, matched), *_settled(store)]
         quarantined = tuple(store.truth.quarantined)
         counts = int(store.slides.alive.sum()), int(store.mosaics_per_slide.sum())
     seconds = time.perf_counter() - start
@@ -110,17 +122,22 @@ class _Run:
     ) -> None:
         self.truth, self.folder, self.encoder, self.mosaic = store.truth, store.folder, encoder, mosaic
         self.params, self.labels, self.watch, self.should_stop = params, labels, watch, should_stop
-        self.known = KnownSlides(self.truth, params.mpp)
+        # An image that is one patch is resized whatever its scale.
+        self.known = KnownSlides(self.truth, params.mpp if mosaic is not None else None)
         self.pictures = Thumbnails.open_to_write(self.folder)
         self.done: list[SlideDone] = []
+        self._open: set[Prepared] = set()
         self._report: Callable[[], None] = lambda: None
+        self._quarantined = {bad.slide: bad.path for bad in self.truth.quarantined}
+        self._twins: list[Known] = []
 
-    def relabel(self) -> None:
+    def relabel(self, found: Sequence[Candidate]) -> None:
         """Give slides that are there already what the labels say now."""
         changed = [
             new
-            for slide, record in self.known.records.items()
-            if (said := self.labels.get(slide)) is not None and (new := with_labels(record, said)) != record
+            for one in found
+            if (record := self.known.at(one.path)) is not None
+            and (new := with_labels(record, self.labels[one.slide])) != record
         ]
         if changed:
             self.truth.relabel(changed)
@@ -129,43 +146,46 @@ class _Run:
     def all(self, found: Sequence[Candidate], progress: Progress) -> None:
         """Encode what is new or changed."""
         self._report = lambda: progress(len(self.done), len(found))
+        self._report()
         to_do = []
         for one in found:
             if self.known.is_unchanged(one):
                 self._finish(SlideDone(one.slide, one.path, "unchanged"))
             else:
                 to_do.append(one)
+        # Files at new places first: one of them may be a slide that made room for another.
+        to_do.sort(key=lambda one: self.known.at(one.path) is not None)
+        jobs = self._jobs(to_do)
         outcomes = encode_slides(
-            self._jobs(to_do),
+            jobs,
             self.encoder,
             keep_codes=self.params.store_codes,
             thumbnail_px=self.params.thumbnail_px,
             progress=self.watch.patches,
             should_stop=self.should_stop,
         )
-        for outcome in outcomes:
-            prepared = outcome.job.tag
-            try:
+        try:
+            for outcome in outcomes:
+                prepared = outcome.job.tag
                 if outcome.encoded is None:
                     self._quarantine(prepared.source, str(outcome.error))
                 else:
                     self._keep(prepared, outcome.encoded)
-            finally:
-                prepared.slide.close()
-        gone = [bad.slide for bad in self.truth.quarantined if _is_gone(bad, self.folder)]
-        if gone:
-            self.truth.release(gone)
+                self._close(prepared)
+        finally:
+            # A build that was stopped has slides open that were read ahead.
+            jobs.close()
+            for prepared in list(self._open):
+                self._close(prepared)
+        for twin in self._twins:
+            self._recognise(twin)
+        now = {done.slide for done in self.done if done.fate == "quarantined"}
+        before = [bad for bad in self.truth.quarantined if bad.slide not in now]
+        self.truth.release(bad.slide for bad in before if _is_gone(bad, self.folder))
 
-    def _jobs(self, to_do: Sequence[Candidate]) -> Iterator[EncodeJob[Prepared]]:
+    def _jobs(self, to_do: Sequence[Candidate]) -> Generator[EncodeJob[Prepared], None, None]:
         """Open slides and choose patches one slide ahead of the encoder."""
-        work = partial(
-            prepare,
-            params=self.mosaic,
-            mpp=self.params.mpp,
-            is_known=self.known.claim,
-            should_stop=self.should_stop,
-        )
-        for item in overlapped(work, to_do, threads=1, should_stop=self.should_stop):
+        for item in overlapped(self._prepare, to_do, threads=1, should_stop=self.should_stop):
             if isinstance(item, Refused):
                 self._quarantine(item.source, item.reason)
             elif isinstance(item, Known):
@@ -174,14 +194,25 @@ class _Run:
                 self.watch.started(Under(item.source.slide, item.source.path, item.overview, item.mosaic))
                 yield item.job()
 
+    def _prepare(self, one: Candidate) -> Prepared | Refused | Known:
+        found = prepare(one, self.mosaic, self.params.mpp, self.known.claim, self.should_stop)
+        if isinstance(found, Prepared):
+            self._open.add(found)
+        return found
+
+    def _close(self, prepared: Prepared) -> None:
+        prepared.slide.close()
+        self._open.discard(prepared)
+
     def _keep(self, prepared: Prepared, encoded: Encoded) -> None:
         """Write a slide: its pictures and codes first, so that whatever the truth has is whole."""
         source, slide, boxes = prepared.source, prepared.slide, prepared.boxes
-        name = self.known.id_for(source, slide.content_hash, self.folder)
-        fate: Fate = "replaced" if name in self.known.records else "added"
-        record = SlideRecord(
-            name,
-            source.path.name,
+        name = self.known.id_for(source, slide.content_hash)
+        before = self.known.records.get(name)
+        fate: Fate = "added" if before is None else "replaced"
+        record = replace(
+            before or SlideRecord(name),
+            name=source.path.name,
             path=recorded_path(source.path, self.folder),
             content_hash=slide.content_hash,
             size=source.size,
@@ -190,7 +221,7 @@ class _Run:
             width=slide.dimensions[0],
             height=slide.dimensions[1],
         )
-        said = self.labels.get(source.slide, SlideLabels())
+        said = self.labels[source.slide]
         if self.mosaic is None and not said.diagnosis:
             said = replace(said, diagnosis=_class_of(source))
         record = with_labels(record, said)
@@ -208,21 +239,22 @@ class _Run:
         """Deal with a slide whose content is in the database."""
         source = item.source
         record = self.known.with_hash(item.content_hash)
+        if record is None and item not in self._twins:
+            self._twins.append(item)  # the other one of the two is still on its way, in this very run
+            return
         if record is None:
-            # The other one of the two is still on its way, in this very run.
-            self._finish(
-                SlideDone(source.slide, source.path, "twice", reason="it is there under another name")
+            self._quarantine(
+                source, f"{source.path}: the same slide under another name could not be encoded."
             )
             return
-        place = place_of(record.path, self.folder)
-        here = place == source.path.resolve()
-        if place is not None and not here and place.exists():
+        here = place_of(record.path, self.folder) == source.path.resolve()
+        if not here and self.known.is_in_place(record):
             reason = f"{source.path} is the same slide as {record.slide}; it was not added again."
             self._finish(SlideDone(source.slide, source.path, "twice", reason=reason))
             return
-        record = replace(
-            record, path=recorded_path(source.path, self.folder), size=source.size, mtime=source.mtime
-        )
+        path = recorded_path(source.path, self.folder)
+        record = replace(record, name=source.path.name, path=path, size=source.size, mtime=source.mtime)
+        record = with_labels(record, self.labels[source.slide])
         self.truth.relabel([record])
         self.known.update([record])
         self._finish(SlideDone(record.slide, source.path, "unchanged" if here else "moved"))
@@ -232,28 +264,14 @@ class _Run:
         self._finish(SlideDone(source.slide, source.path, "quarantined", reason=reason))
 
     def _finish(self, done: SlideDone) -> None:
+        was_bad = self._quarantined.get(done.slide) == recorded_path(done.path, self.folder)
+        if was_bad and done.fate != "quarantined":
+            self.truth.release([done.slide])
         self.done.append(done)
         self.watch.finished(done)
         self._report()
         if self.should_stop and self.should_stop():
             raise Cancelled("the build was stopped.")
-
-
-def with_labels(record: SlideRecord, said: SlideLabels) -> SlideRecord:
-    """Return a record with what labels say; where they say nothing, it stays as it was."""
-    return replace(
-        record,
-        patient=said.patient or record.patient,
-        site=said.site or record.site,
-        diagnosis=said.diagnosis or record.diagnosis,
-        labels={**record.labels, **{name: value for name, value in said.others.items() if value}},
-    )
-
-
-def remember_patient_rule(store: DiskStore, rule: str | None, table: LabelTable | None) -> None:
-    """Keep an expression that tells the patient by the file name: queries have file names, too."""
-    if rule and (table is None or table.column(rule) is None):
-        store.truth.set_parameter("patient", rule)
 
 
 def _class_of(source: Candidate) -> str:
@@ -267,23 +285,12 @@ def _is_gone(bad: Quarantined, folder: Path) -> bool:
     return place is None or not place.exists()
 
 
-def _label_notes(table: LabelTable | None, matched: Matched) -> list[str]:
-    """Say what was made of the labels."""
-    if table is None:
-        return list(matched.notes)
-    notes = [f"Labels understood: {table.describe()}.", *table.notes, *matched.notes]
-    if matched.unknown:
-        notes.append(f"Labels for slides that are not here: {enumerated(matched.unknown)}.")
-    if matched.unlabelled:
-        notes.append(f"Slides without labels: {enumerated(matched.unlabelled)}.")
-    return notes
-
-
-def _calibrated(store: DiskStore, done: Sequence[SlideDone]) -> list[str]:
-    """Measure random pairs anew where there are new mosaics; return what is to be said of it."""
-    if store.calibration is None or any(one.mosaics for one in done):
-        try:
-            store.calibration = calibrate(store)
-        except DatabaseError as error:
-            return [str(error)]
-    return [store.calibration.note] if store.calibration is not None and store.calibration.note else []
+def _settled(store: DiskStore) -> list[str]:
+    """Bring snapshot and calibration up to date; return what is to be said of the calibration."""
+    store.settle()
+    try:
+        # Always: a build that was killed may have added slides after the last time.
+        store.calibration = made = calibrate(store)
+    except DatabaseError as error:
+        return [str(error)]
+    return [made.note] if made.note else []

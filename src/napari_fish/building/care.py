@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from napari_fish.building.build import remember_patient_rule, with_labels
+from napari_fish.building.labelling import remember_patient_rule, with_labels
 from napari_fish.building.survey import by_id, candidates
 from napari_fish.database import DiskStore
 from napari_fish.database.codes import remove_codes
@@ -15,6 +15,7 @@ from napari_fish.database.places import place_of, recorded_path
 from napari_fish.database.slidenames import SlideNames
 from napari_fish.database.thumbnails import Thumbnails
 from napari_fish.errors import Cancelled, DatabaseError, FishError
+from napari_fish.search import calibrate
 from napari_fish.slides import open_slide
 from napari_fish.slides.identity import stamp
 from napari_fish.slides.opening import expanded
@@ -45,9 +46,14 @@ def import_labels(
         records = by_id(store.truth)
         matched = label_slides(records, table, patient)
         changed = [with_labels(records[slide], said) for slide, said in matched.labels.items()]
-        store.truth.relabel(new for new in changed if new != records[new.slide])
-        remember_patient_rule(store, patient, table)
+        changed = [new for new in changed if new != records[new.slide]]
+        if changed:
+            store.truth.relabel(changed)
+        remember_patient_rule(store.truth, patient, table)
         store.refresh()
+        if any(new.patient != records[new.slide].patient for new in changed) and len(store) > 1:
+            # Which pairs are of different patients is not what it was.
+            store.calibration = calibrate(store)
     return table, matched
 
 
@@ -55,13 +61,14 @@ def remove_slides(database: str | Path, slides: Iterable[str]) -> list[str]:
     """Forget slides, given by id or by a name that fits only one; return their ids."""
     folder = expanded(database)
     with DiskStore(folder, writer=True) as store:
-        ids = [find_slide(store, slide) for slide in slides]
-        store.truth.remove(dict.fromkeys(ids))
+        ids = list(dict.fromkeys(find_slide(store, slide) for slide in slides))
         pictures = Thumbnails.open_to_write(folder)
         for slide in ids:
+            # Before the truth forgets them, so that nothing of a slide outlives it, whatever happens.
             pictures.remove(slide)
             remove_codes(folder, slide)
         pictures.close()
+        store.truth.remove(ids)
         store.settle()
     return ids
 
@@ -130,8 +137,8 @@ def relocate(
                 record = None
             if record is not None:
                 size, mtime = stamp(one.path)
-                path = recorded_path(one.path, target)
-                store.truth.relabel([replace(record, path=path, size=size, mtime=mtime)])
+                path, name = recorded_path(one.path, target), one.path.name
+                store.truth.relabel([replace(record, name=name, path=path, size=size, mtime=mtime)])
                 found.append(record.slide)
             if progress:
                 progress(done + 1, len(files))

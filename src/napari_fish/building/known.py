@@ -11,6 +11,7 @@ from napari_fish.database.places import place_of
 from napari_fish.database.records import SlideRecord
 from napari_fish.database.slidenames import without_ending
 from napari_fish.database.truth import Truth
+from napari_fish.slides.identity import stamp
 
 
 class KnownSlides:
@@ -25,21 +26,42 @@ class KnownSlides:
     """
 
     def __init__(self, truth: Truth, mpp: float | None) -> None:
-        self.records: dict[str, SlideRecord] = by_id(truth)
         self._folder, self._mpp = truth.folder, mpp
-        self._of_hash = {record.content_hash: record.slide for record in self.records.values()}
+        self.records: dict[str, SlideRecord] = {}
+        self._of_hash: dict[str, str] = {}
+        self._of_place: dict[Path, str] = {}
         self._claimed: set[str] = set()
         self._turn = threading.Lock()
+        self.update(by_id(truth).values())
 
     def update(self, records: Iterable[SlideRecord]) -> None:
         """Take note of what was written."""
-        for record in records:
-            self.records[record.slide] = record
-            self._of_hash[record.content_hash] = record.slide
+        with self._turn:
+            for record in records:
+                before = self.records.get(record.slide)
+                if before is not None:
+                    self._forget(before)
+                self.records[record.slide] = record
+                self._of_hash[record.content_hash] = record.slide
+                place = place_of(record.path, self._folder)
+                if place is not None:
+                    self._of_place[place] = record.slide
+
+    def _forget(self, record: SlideRecord) -> None:
+        if self._of_hash.get(record.content_hash) == record.slide:
+            del self._of_hash[record.content_hash]
+        place = place_of(record.path, self._folder)
+        if place is not None and self._of_place.get(place) == record.slide:
+            del self._of_place[place]
+
+    def at(self, path: Path) -> SlideRecord | None:
+        """Return the slide that was last seen at a place."""
+        slide = self._of_place.get(path.resolve())
+        return None if slide is None else self.records[slide]
 
     def is_unchanged(self, one: Candidate) -> bool:
         """Whether a slide is there as it is now, as far as size and time of its files tell."""
-        return is_unchanged(one, self.records, self._folder, self._mpp)
+        return is_unchanged(one, self.at(one.path), self._mpp)
 
     def with_hash(self, content_hash: str) -> SlideRecord | None:
         """Return the slide with this content."""
@@ -56,13 +78,20 @@ class KnownSlides:
             self._claimed.add(content_hash)
             return False
 
-    def id_for(self, source: Candidate, content_hash: str, folder: Path) -> str:
-        """Return the id of a slide: its own, unless a slide of that name from elsewhere has it."""
-        record = self.records.get(source.slide)
-        if record is None or record.content_hash == content_hash:
-            return source.slide
-        place = place_of(record.path, folder)
-        if place is None or place == source.path.resolve() or not place.exists():
+    def is_in_place(self, record: SlideRecord) -> bool:
+        """Whether the file of a slide is where it was last seen, and has not become another one since."""
+        place = place_of(record.path, self._folder)
+        try:
+            return place is not None and stamp(place) == (record.size, record.mtime)
+        except OSError:
+            return False
+
+    def id_for(self, source: Candidate, content_hash: str) -> str:
+        """Return the id of a slide: the one it has, else its name, unless another slide has that."""
+        known = self.at(source.path) or self.with_hash(content_hash)
+        if known is not None:
+            return known.slide
+        if source.slide not in self.records:
             return source.slide
         stem = without_ending(source.slide)
         return f"{stem} ({content_hash[-8:]}){source.slide.removeprefix(stem)}"

@@ -28,6 +28,8 @@ class BuildParams:
         Keep the latent codes, 4 kB a mosaic before compression.
     thumbnail_px : int
         Side of the pictures kept of mosaics, in px; 0 keeps none.
+    batch : int
+        Patches computed at once; 0 for what suits the device.
     """
 
     encoder: str | None = None
@@ -38,3 +40,4 @@ class BuildParams:
     device: str = "auto"
     store_codes: bool = False
     thumbnail_px: int = 128
+    batch: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,9 +11,11 @@ from numpy.typing import NDArray
 
 from napari_fish.building.survey import Candidate
 from napari_fish.encode import EncodeJob, ImageJob, PatchBox
-from napari_fish.errors import FishError, SlideError
+from napari_fish.errors import Cancelled, FishError, SlideError
 from napari_fish.mosaic import Mosaic, MosaicParams, make_mosaic
 from napari_fish.slides import Slide, open_slide
+
+log = logging.getLogger(__name__)
 
 OVERVIEW_PX = 512
 """Longer side of the picture that is kept of a slide."""
@@ -93,9 +96,15 @@ def prepare(
         Asked now and then.
     """
     try:
+        str(source.path).encode()
+    except UnicodeEncodeError:
+        return Refused(source, f"{source.slide}: its name is not valid Unicode. Rename it.")
+    try:
         slide = open_slide(source.path, mpp=mpp)
     except FishError as error:
         return Refused(source, str(error))
+    except Exception as error:  # noqa: BLE001 - one slide must not stop all others
+        return _surprised(source, error)
     try:
         content_hash = slide.content_hash
         if is_known(content_hash):
@@ -111,6 +120,19 @@ def prepare(
     except OSError as error:
         slide.close()
         return Refused(source, f"{source.path}: cannot be read ({error}). Check the disk or the network.")
-    except BaseException:
+    except Cancelled:
         slide.close()
         raise
+    except Exception as error:  # noqa: BLE001 - one slide must not stop all others
+        slide.close()
+        return _surprised(source, error)
+
+
+def _surprised(source: Candidate, error: Exception) -> Refused:
+    """Refuse a slide that does what no slide was known to do: the others must not suffer from it."""
+    log.info("%s", source.path, exc_info=error)
+    return Refused(
+        source,
+        f"{source.path}: cannot be used ({type(error).__name__}: {error}). Check the file; if other programs open it, "
+        "please report this.",
+    )

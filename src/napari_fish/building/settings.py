@@ -9,6 +9,7 @@ from napari_fish.building.params import BuildParams
 from napari_fish.database import DiskStore
 from napari_fish.database.codes import FOLDER as CODES
 from napari_fish.database.lock import LOCK, write_lock
+from napari_fish.database.places import BUNDLE, place_of, recorded_path
 from napari_fish.database.schema import FILE
 from napari_fish.database.store import SNAPSHOT
 from napari_fish.database.thumbnails import FILE as THUMBNAILS
@@ -18,7 +19,7 @@ from napari_fish.encode.barcode import words_for
 from napari_fish.errors import DatabaseError
 from napari_fish.mosaic import PRESETS, MosaicParams, preset
 
-_OURS = {FILE, FILE + ".new", LOCK, SNAPSHOT, THUMBNAILS, CODES}
+_OURS = (FILE, LOCK, SNAPSHOT, THUMBNAILS, CODES)
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def open_for_build(
     store = DiskStore(folder, writer=True)
     try:
         settings = _recorded(store.truth, params)
-        encoder = encoder or load_encoder(params.encoder or store.truth.encoder, params.device)
+        encoder = encoder or load_encoder_of(store.truth, params.device, params.encoder)
         check_same_encoder(store.truth.encoder, store.truth.weights_hash, encoder.card, str(folder))
     except BaseException:
         store.close()
@@ -69,7 +70,9 @@ def _create(folder: Path, params: BuildParams, encoder: Encoder) -> None:
 
     if folder.is_file():
         raise DatabaseError(f"{folder}: is a file; a database is a folder. Choose another name.")
-    foreign = sorted({path.name for path in folder.iterdir()} - _OURS) if folder.is_dir() else []
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    # What a killed program left of ours, journals of SQLite included, and files that a desktop hides are no harm.
+    foreign = [name for name in names if not name.startswith((*_OURS, "."))]
     if foreign:
         raise DatabaseError(
             f"{folder}: this folder holds other files ({', '.join(foreign[:3])}). Name a folder of its own for "
@@ -83,6 +86,7 @@ def _create(folder: Path, params: BuildParams, encoder: Encoder) -> None:
     try:
         if not (folder / FILE).is_file():
             name = params.preset or "default"
+            bundle = Path(params.encoder) if params.encoder and Path(params.encoder).exists() else None
             Truth.create(
                 folder,
                 words=words_for(encoder.card.barcode_length),
@@ -93,24 +97,39 @@ def _create(folder: Path, params: BuildParams, encoder: Encoder) -> None:
                     "mosaic": preset(name).to_dict(),
                     "patches": bool(params.patches),
                     "version": __version__,
+                    BUNDLE: recorded_path(bundle, folder),
                 },
             ).close()
     finally:
         lock.release()
 
 
-def _recorded(truth: Truth, params: BuildParams) -> Settings:
-    """Return what the database was made with, if that is what is asked for."""
+def load_encoder_of(truth: Truth, device: str = "auto", asked: str | None = None) -> Encoder:
+    """Load the encoder of a database: the one asked for, else the one from where it was, else the one of that name."""
+    kept = place_of(str(truth.parameters.get(BUNDLE, "")), truth.folder)
+    name = asked or (kept if kept is not None and kept.exists() else truth.encoder)
+    encoder = load_encoder(name, device)
+    check_same_encoder(truth.encoder, truth.weights_hash, encoder.card, str(truth.folder))
+    return encoder
+
+
+def recorded_mosaic(truth: Truth) -> tuple[MosaicParams, bool]:
+    """Return how the patches of a database are chosen, and whether it holds patch images instead."""
     known = truth.parameters
     try:
-        mosaic, patches = MosaicParams.from_dict(known["mosaic"]), bool(known["patches"])
+        return MosaicParams.from_dict(known["mosaic"]), bool(known["patches"])
     except (KeyError, TypeError, ValueError) as error:
         raise DatabaseError(
             f"{truth.folder}: made with parameters this version does not know ({error}); build it again."
         ) from error
+
+
+def _recorded(truth: Truth, params: BuildParams) -> Settings:
+    """Return what the database was made with, if that is what is asked for."""
+    mosaic, patches = recorded_mosaic(truth)
     if params.preset is not None and preset(params.preset) != mosaic:
         raise DatabaseError(
-            f"{truth.folder}: was built with preset {known.get('preset')!r}, not {params.preset!r}. Leave out the "
+            f"{truth.folder}: was built with another preset than {params.preset!r}. Leave out the "
             "preset, or build a new database."
         )
     if params.patches is not None and params.patches != patches:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,12 +69,12 @@ def survey(slides: str | Path, database: str | Path) -> Survey:
     """
     folder, target = expanded(slides), expanded(database)
     found = candidates(folder)
-    known: dict[str, SlideRecord] = {}
+    known: dict[Path, SlideRecord] = {}
     if (target / FILE).is_file():
         truth = Truth.open(target, read_only=True)
-        known = by_id(truth)
+        known = by_place(by_id(truth).values(), target)
         truth.close()
-    return Survey(found, tuple(one for one in found if is_unchanged(one, known, target)))
+    return Survey(found, tuple(one for one in found if is_unchanged(one, known.get(one.path.resolve()))))
 
 
 def by_id(truth: Truth) -> dict[str, SlideRecord]:
@@ -82,22 +82,29 @@ def by_id(truth: Truth) -> dict[str, SlideRecord]:
     return {record.slide: record for _, record in truth.slides()}
 
 
-def is_unchanged(
-    one: Candidate, known: Mapping[str, SlideRecord], database: Path, mpp: float | None = None
-) -> bool:
-    """Whether a database has this slide, as far as size and time of its files tell."""
-    record = known.get(one.slide)
+def by_place(records: Iterable[SlideRecord], database: Path) -> dict[Path, SlideRecord]:
+    """Return slides by where they were last seen."""
+    places = {place_of(record.path, database): record for record in records}
+    return {place: record for place, record in places.items() if place is not None}
+
+
+def is_unchanged(one: Candidate, record: SlideRecord | None, mpp: float | None = None) -> bool:
+    """Whether a file is still what a record at its place says, as far as size and time of its files tell."""
     return (
         record is not None
         and mpp in (None, record.mpp)
         and (record.size, record.mtime) == (one.size, one.mtime)
-        and place_of(record.path, database) == one.path.resolve()
     )
 
 
 def _of_database(path: Path, source: Path) -> bool:
     """Whether a file belongs to a database that lies among the slides."""
-    return any(part.endswith(".fish") for part in path.relative_to(source).parts[:-1])
+    inside = [source.joinpath(*parts) for parts in _beginnings(path.relative_to(source).parts)]
+    return any(folder.suffix == ".fish" or (folder / FILE).is_file() for folder in inside)
+
+
+def _beginnings(parts: Sequence[str]) -> list[Sequence[str]]:
+    return [parts[:i] for i in range(1, len(parts))]
 
 
 def candidates(source: Path) -> tuple[Candidate, ...]:
@@ -122,5 +129,5 @@ def candidates(source: Path) -> tuple[Candidate, ...]:
         except OSError:
             size, mtime = 0, 0  # opening it will say what is wrong
         name = path.name if alone or path == source else path.relative_to(source).as_posix()
-        found.append(Candidate(name, path, size, mtime))
+        found.append(Candidate(name.encode("utf-8", "backslashreplace").decode(), path, size, mtime))
     return tuple(found)

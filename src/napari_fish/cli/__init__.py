@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from napari_fish.cli import build, demo, encode, mosaic, search, slides
+from napari_fish.cli import build, demo, encode, evaluate, mosaic, search, slides
 from napari_fish.errors import FishError
 
 app = typer.Typer(
@@ -30,6 +30,7 @@ app.command()(encode.train)
 app.command()(encode.import_checkpoint)
 app.command()(build.build)
 app.command()(search.search)
+app.command()(evaluate.evaluate)
 for _command in (
     build.labels, build.add, build.remove, build.verify, build.compact, build.relocate, build.export
 ):  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -38,6 +39,10 @@ def build(
     as_json: Json = False,
 ) -> None:
     """Build a database from a folder of slides; run it again to resume or to add what is new."""
+    from napari_fish.mosaic import PRESETS
+
+    if preset not in (None, *PRESETS):
+        raise typer.BadParameter(f"choose one of {', '.join(PRESETS)}", param_hint="--preset")
     params = BuildParams(encoder, preset, patches or None, mpp, patient, device, store_codes)
     _build(slides, output, labels, params, as_json)
 
@@ -63,9 +68,20 @@ def add(
 
 def _build(slides: Path, database: Path, labels: Path | None, params: BuildParams, as_json: bool) -> None:
     from napari_fish.building.build import build as run
+    from napari_fish.building.summary import SlideDone, Watch
+
+    skipped = 0
+
+    def count(done: SlideDone) -> None:
+        nonlocal skipped
+        skipped += done.fate == "unchanged"
 
     with progress_bar("Building") as progress:
-        summary = run(slides, database, labels, params, progress=progress)
+        # Slides that need no work take no time: counted, they would spoil the estimate of what is left.
+        summary = run(
+            slides, database, labels, params, watch=Watch(finished=count),
+            progress=lambda done, total: progress(done - skipped, total - skipped),
+        )  # fmt: skip
     if as_json:
         write_json(
             {
@@ -144,17 +160,21 @@ def remove(
 def verify(database: _Database, as_json: Json = False) -> None:
     """Read the whole database and check it; a damaged snapshot is made again."""
     from napari_fish.database import DiskStore
+    from napari_fish.database.store import REPAIRED
 
-    with DiskStore(database, writer=True) as store:
+    # Nothing can be mended in a folder that cannot be written to, but it can be read.
+    with DiskStore(database, writer=os.access(database, os.W_OK)) as store:
         wrong = store.verify()
-        digest = store.digest()
+        damaged = any(REPAIRED not in text for text in wrong)
+        digest = "" if damaged else store.digest()
         counts = int(store.slides.alive.sum()), int(store.mosaics_per_slide.sum())
     if as_json:
         write_json({"slides": counts[0], "mosaics": counts[1], "digest": digest, "wrong": wrong})
     else:
         state = "\n".join(wrong) if wrong else "all is well"
-        typer.echo(f"{database}: {counts[0]} slides, {counts[1]} mosaics, digest {digest[:16]}\n{state}")
-    if any("made again" not in text for text in wrong):
+        said = f", digest {digest[:16]}" if digest else ""
+        typer.echo(f"{database}: {counts[0]} slides, {counts[1]} mosaics{said}\n{state}")
+    if damaged:
         raise FishError(f"{database}: is damaged; restore it from a copy, or build it again.")
 
 

@@ -93,9 +93,9 @@ def train(
     def heard(report: TrainReport) -> None:
         line = f"step {report.step} of {report.steps}: loss {report.loss:.4f}"
         if report.validation is not None:
-            line += (
-                f", error on held-out tissue {report.validation:.4f}, {report.codes_used} codewords in use"
-            )
+            line += f", {'error' if report.picture else 'loss'} on held-out tissue {report.validation:.4f}"
+        if report.codes_used is not None:
+            line += f", {report.codes_used} codewords in use"
         if report.picture is not None:
             line += f"; {report.picture}"
         typer.echo(line, err=True)
@@ -106,7 +106,12 @@ def train(
 
     if recipe is not None:
         card = train_recipe(
-            read_recipe(recipe, data), output, device=device, progress=heard, texture_progress=counted
+            read_recipe(recipe, data),
+            output,
+            keys_from=keys_from,
+            device=device,
+            progress=heard,
+            texture_progress=counted,
         )
     else:
         card = train_slides(

@@ -27,4 +27,4 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """Show a bar on standard error; yields a function that takes the work done and all the work."""
     steps = 1000
     with typer.progressbar(length=steps, label=label, file=sys.stderr) as bar:
-        yield lambda done, total: bar.update(steps * done // total - bar.pos)
+        yield lambda done, total: bar.update(steps * done // max(1, total) - bar.pos)

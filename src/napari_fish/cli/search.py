@@ -43,6 +43,9 @@ def search(
         bool, typer.Option("--recall", help="Measure how many of the true neighbours this mode finds here.")
     ] = False,
     mpp: Mpp = None,
+    encoder: Annotated[
+        str | None, typer.Option("--encoder", help="Where the encoder of the database is, if it is not found.")
+    ] = None,
     device: Annotated[str, typer.Option("--device", help="Where to encode: auto, cuda, mps, xpu or cpu.")] = "auto",
     explain: Annotated[bool, typer.Option("--explain", help="Say why the answer is what it is.")] = False,
     as_json: Json = False,
@@ -63,13 +66,19 @@ def search(
         k=k, mode=mode, ranking=ranking, target=target, where=tuple(where or ()), exclude_query=not include_patient
     )  # fmt: skip
     with open_database(database, device) as opened:
+        if encoder is not None:
+            from napari_fish.encode import load_encoder
+
+            opened.use_encoder(load_encoder(encoder, device))
         asked, refused = _ask(opened, queries, region, mpp)
-        answers = opened.answer(asked, params) if asked else []
+        answers = opened.answer(list(asked.values()), params) if asked else []
         measured = _recall(opened, params) if recall else None
         _write(answers, database, csv, geojson, html)
         if as_json:
-            documents = [_document(answer, measured) for answer in answers]
-            write_json(documents[0] if len(queries) == 1 and documents else documents)
+            documents = {i: _document(answer, measured) for i, answer in zip(asked, answers, strict=True)}
+            for i, error in refused.items():
+                documents[i] = {"query": queries[i], "error": error, "results": []}
+            write_json(documents[0] if len(queries) == 1 else [documents[i] for i in range(len(queries))])
         else:
             for answer in answers:
                 print_answer(answer, explain)
@@ -79,7 +88,7 @@ def search(
                     f"{measured['queries']} mosaics of this database: {measured['recall']:.3f}"
                 )
     if refused:
-        raise FishError("\n".join(refused))
+        raise FishError("\n".join(refused.values()))
 
 
 def _region(text: str | None) -> tuple[float, float, float, float] | None:
@@ -96,10 +105,10 @@ def _region(text: str | None) -> tuple[float, float, float, float] | None:
 
 def _ask(
     database: Database, queries: Sequence[str], region: tuple[float, float, float, float] | None, mpp: float | None
-) -> tuple[list[Asked], list[str]]:  # fmt: skip
-    """Encode the queries; of several, a bad one does not stop the others."""
-    asked: list[Asked] = []
-    refused: list[str] = []
+) -> tuple[dict[int, Asked], dict[int, str]]:  # fmt: skip
+    """Encode the queries, by their position; of several, a bad one does not stop the others."""
+    asked: dict[int, Asked] = {}
+    refused: dict[int, str] = {}
     with progress_bar("Encoding") as progress:
         for i, query in enumerate(queries):
 
@@ -107,11 +116,11 @@ def _ask(
                 progress(int(1000 * (i + done / max(1, known))), 1000 * len(queries))
 
             try:
-                asked.append(database.ask(query, region, mpp=mpp, progress=report))
+                asked[i] = database.ask(query, region, mpp=mpp, progress=report)
             except FishError as error:
                 if len(queries) == 1:
                     raise
-                refused.append(str(error))
+                refused[i] = str(error)
     return asked, refused
 
 
@@ -150,7 +159,8 @@ def _write(
         texts[html] = to_html(answers, database=database.name)
     for path, text in texts.items():
         try:
-            path.write_text(text, encoding="utf-8")
+            # A file name that is not valid Unicode must not cost the whole answer.
+            path.write_text(text, encoding="utf-8", errors="replace")
         except OSError as error:
             raise FishError(f"Cannot write {path}: {error.strerror}.") from error
         typer.echo(f"Written: {path}", err=True)

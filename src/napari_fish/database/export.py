@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from napari_fish.database.codes import FOLDER as CODES
-from napari_fish.database.codes import read_codes, save_codes
-from napari_fish.database.places import place_of, recorded_path
-from napari_fish.database.records import EncodedSlide, SlideRecord
+from napari_fish.database.codes import has_codes, read_codes, save_codes
+from napari_fish.database.places import BUNDLE, place_of, recorded_path
+from napari_fish.database.records import EncodedSlide, Quarantined, SlideRecord
 from napari_fish.database.store import DiskStore
 from napari_fish.database.thumbnails import Thumbnails
-from napari_fish.database.truth import Truth
+from napari_fish.database.truth import IDENTITY, Truth
 from napari_fish.errors import Cancelled, DatabaseError
 
 #: Parameters that may hold names of people or folders.
-_PRIVATE_PARAMETERS = ("patient", "source")
+_PRIVATE_PARAMETERS = ("patient", BUNDLE)
 _KEPT_COLUMNS = ("stain",)
 
 
@@ -31,12 +32,12 @@ def export(
     progress: Callable[[int, int], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> None:
-    """Copy a database.
+    """Copy a database; the copy appears under its name only when it is complete.
 
     Parameters
     ----------
     source, target
-        The folders; the target must not hold a database.
+        The folders; the target must not be there yet, or be empty.
     deidentify
         Leave out patient ids, names of files, paths, times, content hashes, pictures of whole slides (a pen may have
         written on the glass) and every further column but ``stain``; slides and patients get pseudonyms, in random
@@ -48,49 +49,85 @@ def export(
     """
     if target.resolve() == source.resolve():
         raise DatabaseError(f"{target}: is the database itself; choose another name.")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise DatabaseError(f"{target}: is there already; choose another name for the copy.")
     old = Truth.open(source, read_only=True)
-    pictures = Thumbnails.open_to_read(source)
+    part = target.with_name(f"{target.name}.part")
     try:
-        kept = {
-            name: value
-            for name, value in old.parameters.items()
-            if not (deidentify and name in _PRIVATE_PARAMETERS)
-        }
-        slides = old.slides()
+        shutil.rmtree(part, ignore_errors=True)
+        with old.reading():
+            _Copy(old, part, target, deidentify, keep).run(progress, should_stop)
+        DiskStore(part, writer=True).close()
+        if target.exists():
+            target.rmdir()
+        part.rename(target)
+    except OSError as error:
+        raise DatabaseError(f"{target}: cannot be written to ({error.strerror}).") from error
+    finally:
+        old.close()
+        shutil.rmtree(part, ignore_errors=True)
+
+
+class _Copy:
+    """One walk over all slides of a database."""
+
+    def __init__(self, old: Truth, part: Path, target: Path, deidentify: bool, keep: Iterable[str]) -> None:
+        self.old, self.part, self.target, self.deidentify = old, part, target, deidentify
+        self.rename: Callable[[SlideRecord], SlideRecord] = self._moved
         if deidentify:
+            self.rename = _Pseudonyms((*_KEPT_COLUMNS, *keep))
+
+    def run(
+        self, progress: Callable[[int, int], None] | None, should_stop: Callable[[], bool] | None
+    ) -> None:
+        """Copy everything; see :func:`export`."""
+        old, slides = self.old, self.old.slides()
+        if self.deidentify:
             slides = [slides[i] for i in np.random.default_rng().permutation(len(slides))]
-        rename = _Pseudonyms((*_KEPT_COLUMNS, *keep)) if deidentify else _moved(source, target)
         new = Truth.create(
-            target, words=old.words, encoder=old.encoder, weights_hash=old.weights_hash, parameters=kept
-        )
-        copies = Thumbnails.open_to_write(target) if pictures else None
+            self.part, words=old.words, encoder=old.encoder, weights_hash=old.weights_hash, parameters=self._parameters()
+        )  # fmt: skip
+        pictures = Thumbnails.open_to_read(old.folder)
+        copies = Thumbnails.open_to_write(self.part) if pictures else None
         try:
             new.begin_build()
             for done, (number, record) in enumerate(slides):
                 if should_stop and should_stop():
                     raise Cancelled("the export was stopped.")
-                mosaics, copy = old.mosaics_of(number), rename(record)
+                mosaics, copy = old.mosaics_of(number), self.rename(record)
                 if pictures and copies:
                     found = pictures.mosaics(record.slide)
-                    overview = b"" if deidentify else pictures.overview(record.slide) or b""
+                    overview = b"" if self.deidentify else pictures.overview(record.slide) or b""
                     copies.save(copy.slide, overview, [box for box, _ in found], [jpeg for _, jpeg in found])
-                if (source / CODES).is_dir():
-                    save_codes(target, copy.slide, read_codes(source, record.slide))
+                if has_codes(old.folder, record.slide):
+                    save_codes(self.part, copy.slide, read_codes(old.folder, record.slide))
                 new.commit(EncodedSlide(copy, mosaics.keys, mosaics.barcodes, mosaics.boxes))
                 if progress:
                     progress(done + 1, len(slides))
+            for bad in () if self.deidentify else old.quarantined:
+                new.quarantine(Quarantined(bad.slide, self._path(bad.path), bad.reason))
             if old.calibration is not None:
                 new.calibration = old.calibration
             new.end_build()
         finally:
             new.close()
-            if copies:
-                copies.close()
-    finally:
-        old.close()
-        if pictures:
-            pictures.close()
-    DiskStore(target, writer=True).close()
+            for file in (copies, pictures):
+                if file:
+                    file.close()
+
+    def _parameters(self) -> dict[str, Any]:
+        left_out = {IDENTITY, *(_PRIVATE_PARAMETERS if self.deidentify else ())}
+        known = {name: value for name, value in self.old.parameters.items() if name not in left_out}
+        if BUNDLE in known:
+            known[BUNDLE] = self._path(known[BUNDLE])
+        return known
+
+    def _moved(self, record: SlideRecord) -> SlideRecord:
+        return replace(record, path=self._path(record.path))
+
+    def _path(self, path: str) -> str:
+        """Return a path, relative to the database, as it is seen from where the copy will be."""
+        return recorded_path(place_of(path, self.old.folder), self.target)
 
 
 class _Pseudonyms:
@@ -109,8 +146,3 @@ class _Pseudonyms:
         return replace(
             record, slide=name, name=name, patient=patient, labels=labels, path="", content_hash="", size=0, mtime=0
         )  # fmt: skip
-
-
-def _moved(source: Path, target: Path) -> Callable[[SlideRecord], SlideRecord]:
-    """Return records with paths relative to where the copy is."""
-    return lambda record: replace(record, path=recorded_path(place_of(record.path, source), target))

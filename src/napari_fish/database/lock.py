@@ -20,6 +20,10 @@ def write_lock(folder: Path) -> FileLock:
         raise DatabaseError(
             f"{folder}: another program is writing to this database; wait for it or stop it."
         ) from error
+    except NotImplementedError as error:
+        raise DatabaseError(
+            f"{folder}: files cannot be locked on this network disk; build on a local disk and copy the database."
+        ) from error
     except OSError as error:
         raise DatabaseError(
             f"{folder}: cannot be written to ({error.strerror or error}); "

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from napari_fish.database.records import Mosaics
 from napari_fish.database.snapshot import Part, PartWriter, SnapshotError, open_part
-from napari_fish.database.truth import Mosaics, Truth
+from napari_fish.database.truth import IDENTITY, Truth
 from napari_fish.index.arrays import Rows, Segment
 from napari_fish.index.clustered import CellPart, ClusteredIndex
 
@@ -91,9 +92,13 @@ class MainPart:
         )  # fmt: skip
 
     @classmethod
-    def open(cls, folder: Path) -> MainPart:
-        """Map the main part of a snapshot."""
+    def open(cls, folder: Path, truth: Truth) -> MainPart:
+        """Map the main part of a snapshot, if it is of this truth."""
         part = open_part(folder / MAIN, _MAIN)
+        if part.facts.get(IDENTITY, "") != truth.identity:
+            raise SnapshotError(f"{folder}: of another database than {truth.path}.")
+        if part.generation > truth.generation:
+            raise SnapshotError(f"{folder}: of a later state than {truth.path}.")
         return cls.from_arrays(part.arrays, part.generation)
 
     @classmethod
@@ -105,9 +110,9 @@ class MainPart:
                 arrays = InMemory()
                 _fill(arrays, truth, threads)
                 return cls.from_arrays(arrays, generation)
-            with PartWriter(folder / MAIN, generation) as writer:
+            with PartWriter(folder / MAIN, generation, {IDENTITY: truth.identity}) as writer:
                 _fill(writer, truth, threads)
-        return cls.open(folder)
+            return cls.open(folder, truth)
 
     def boxes(self, rows: Rows) -> NDArray[np.int32]:
         """Return x, y, width, height of rows in level-0 px, shape (n, 4)."""
@@ -180,19 +185,22 @@ class Delta:
         Numbers of the slides, those without mosaics included.
     after, generation
         The generations it lies between; the first is not part of it.
+    identity
+        Of the database it belongs to.
     """
 
     mosaics: Mosaics
     slides: NDArray[np.int64]
     after: int
     generation: int
+    identity: str
 
     @classmethod
     def from_truth(cls, truth: Truth, after: int) -> Delta:
         """Read what came after a generation."""
         generation = truth.generation
         slides = np.fromiter(truth.numbers(after), np.int64)
-        return cls(truth.mosaics(after), slides, after, generation)
+        return cls(truth.mosaics(after), slides, after, generation, truth.identity)
 
     @classmethod
     def joined(cls, deltas: Sequence[Delta]) -> Delta:
@@ -201,7 +209,7 @@ class Delta:
         columns = ("keys", "barcodes", "numbers", "boxes")
         mosaics = Mosaics(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
         slides = np.concatenate([delta.slides for delta in deltas])
-        return cls(mosaics, slides, deltas[0].after, deltas[-1].generation)
+        return cls(mosaics, slides, deltas[0].after, deltas[-1].generation, deltas[0].identity)
 
     def without(self, numbers: Sequence[int]) -> Delta:
         """Return it without some slides."""
@@ -209,7 +217,7 @@ class Delta:
             return self
         keep, m = ~np.isin(self.mosaics.numbers, numbers), self.mosaics
         mosaics = Mosaics(m.keys[keep], m.barcodes[keep], m.numbers[keep], m.boxes[keep])
-        return Delta(mosaics, np.setdiff1d(self.slides, numbers), self.after, self.generation)
+        return replace(self, mosaics=mosaics, slides=np.setdiff1d(self.slides, numbers))
 
     def __len__(self) -> int:
         return len(self.mosaics)
@@ -219,7 +227,8 @@ class Delta:
 
     def write(self, folder: Path) -> None:
         """Write it; nothing waits for the disk, since it is checked whenever it is opened."""
-        with PartWriter(self._place(folder), self.generation, {"after": self.after}, durable=False) as writer:
+        facts = {"after": self.after, IDENTITY: self.identity}
+        with PartWriter(self._place(folder), self.generation, facts, durable=False) as writer:
             for name in _DELTA[:-1]:
                 writer.save(name, getattr(self.mosaics, name))
             writer.save("slides", self.slides)
@@ -229,19 +238,30 @@ class Delta:
         shutil.rmtree(self._place(folder), ignore_errors=True)
 
 
-def open_deltas(folder: Path, after: int, until: int) -> list[Delta]:
-    """Open the deltas that follow one another without a gap from one generation, at most until another."""
-    found: dict[int, list[Path]] = {}
-    for path in folder.glob("delta-*-*"):
+def part_folders(folder: Path) -> list[tuple[int, int, Path]]:
+    """Return the parts of a snapshot: the generations each lies between, and its folder; the main part is after -1."""
+    found = [(-1, -1, folder / MAIN)] if (folder / MAIN).exists() else []
+    for path in sorted(folder.glob("delta-*-*")):
         first, _, last = path.name.removeprefix("delta-").partition("-")
-        if first.isdecimal() and last.isdecimal() and int(last) <= until:
-            found.setdefault(int(first), []).append(path)
+        if first.isdecimal() and last.isdecimal():
+            found.append((int(first), int(last), path))
+    return found
+
+
+def open_deltas(folder: Path, truth: Truth, after: int) -> list[Delta]:
+    """Open the deltas that follow one another without a gap from one generation, at most until the truth's."""
+    found: dict[int, list[tuple[int, Path]]] = {}
+    for first, last, path in part_folders(folder):
+        if last <= truth.generation:
+            found.setdefault(first, []).append((last, path))
     chain: list[Delta] = []
     while paths := found.pop(after, []):
         # The longest one first: a shorter one may be left from a crash.
-        for path in sorted(paths, key=lambda p: -int(p.name.rpartition("-")[2])):
+        for _, path in sorted(paths, reverse=True):
             try:
                 part = open_part(path, _DELTA, checked=True)
+                if part.facts.get(IDENTITY, "") != truth.identity:
+                    continue
             except SnapshotError:
                 continue
             chain.append(_delta(part))
@@ -250,9 +270,17 @@ def open_deltas(folder: Path, after: int, until: int) -> list[Delta]:
     return chain
 
 
+def delete_later(folder: Path, generation: int) -> None:
+    """Remove deltas of a later state: the truth was restored from a copy, and will have another one under its number."""
+    for _, last, path in part_folders(folder):
+        if last > generation:
+            shutil.rmtree(path, ignore_errors=True)
+
+
 def _delta(part: Part) -> Delta:
     mosaics = Mosaics(*(part.arrays[name] for name in _DELTA[:-1]))
-    return Delta(mosaics, part.arrays["slides"], int(part.facts["after"]), part.generation)
+    identity = str(part.facts.get(IDENTITY, ""))
+    return Delta(mosaics, part.arrays["slides"], int(part.facts["after"]), part.generation, identity)
 
 
 def delete_others(folder: Path, kept: Iterable[Delta]) -> None:

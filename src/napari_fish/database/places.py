@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePath
 
+BUNDLE = "bundle"
+"""The parameter that keeps where an encoder without a name of its own was found."""
+
 
 def recorded_path(slide: Path | None, database: Path) -> str:
     """Return a slide's path as it is kept: relative to the database's folder, else absolute."""
     if slide is None:
         return ""
     try:
-        return PurePath(os.path.relpath(slide.resolve(), database.resolve().parent)).as_posix()
+        path = PurePath(os.path.relpath(slide.resolve(), database.resolve().parent)).as_posix()
     except ValueError:  # another drive of Windows
-        return slide.resolve().as_posix()
+        path = slide.resolve().as_posix()
+    # SQLite keeps valid Unicode only; a slide with another name is refused, but must be named.
+    return path.encode("utf-8", "backslashreplace").decode()
 
 
 def place_of(recorded: str, database: Path) -> Path | None:

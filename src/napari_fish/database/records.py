@@ -122,6 +122,29 @@ class EncodedSlide:
 
 
 @dataclass(frozen=True, eq=False)
+class Mosaics:
+    """Mosaics with the numbers of their slides.
+
+    Attributes
+    ----------
+    keys : int64, shape (n,)
+    barcodes : uint64, shape (n, words)
+    numbers : int64, shape (n,)
+        The number of each one's slide.
+    boxes : int32, shape (n, 4)
+        x, y, width, height in level-0 px.
+    """
+
+    keys: Keys
+    barcodes: Barcodes
+    numbers: NDArray[np.int64]
+    boxes: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+@dataclass(frozen=True, eq=False)
 class Calibration:
     """Distances of random pairs of mosaics from different patients.
 

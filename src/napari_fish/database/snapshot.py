@@ -63,7 +63,9 @@ class PartWriter:
             # An array without elements cannot be mapped.
             np.save(path, np.empty(shape, dtype), allow_pickle=False)
             return np.empty(shape, dtype)
-        return np.lib.format.open_memmap(path, "w+", np.dtype(dtype), shape)
+        mapped = np.lib.format.open_memmap(path, "w+", np.dtype(dtype), shape)
+        _reserve(path)
+        return mapped
 
     def save(self, name: str, array: NDArray[Any]) -> None:
         """Write an array that is in memory."""
@@ -187,6 +189,13 @@ def _checksum(path: Path) -> int:
         while chunk := file.read(_CHUNK):
             value = zlib.crc32(chunk, value)
     return value
+
+
+def _reserve(path: Path) -> None:
+    """Take the room of a file on the disk now: a disk that is full is an error here, a crash in a mapped array."""
+    if hasattr(os, "posix_fallocate"):
+        with path.open("rb+") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
 def _folder_to_disk(folder: Path) -> None:

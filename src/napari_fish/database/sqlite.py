@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +49,13 @@ class SqlFile:
         new = path.with_name(path.name + ".new")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            new.unlink(missing_ok=True)
+            for left in (new, new.with_name(new.name + "-journal")):
+                left.unlink(missing_ok=True)
+            connection = sqlite3.connect(new, isolation_level=None)
         except OSError as error:
             raise DatabaseError(f"{path.parent}: cannot be written to ({error.strerror}).") from error
-        connection = sqlite3.connect(new, isolation_level=None)
+        except sqlite3.Error as error:
+            raise in_words(error, path) from error
         try:
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute(f"PRAGMA user_version = {version}")
@@ -76,7 +79,7 @@ class SqlFile:
         if read_only:
             uri += "?mode=ro"
             # A folder we cannot write to changes under nobody, and SQLite could not lock a file in it.
-            if not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists():
+            if not os.access(path.parent, os.W_OK) and not _has_log(path):
                 uri += "&immutable=1"
         try:
             connection = sqlite3.connect(
@@ -87,6 +90,8 @@ class SqlFile:
         try:
             _check(connection, path, schema, version)
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
+            # Who was removed must not be readable in the gaps of the file.
+            connection.execute("PRAGMA secure_delete = ON")
         except BaseException:
             connection.close()
             raise
@@ -121,7 +126,7 @@ class SqlFile:
 
     def reading(self) -> AbstractContextManager[None]:
         """Ask several questions about one and the same state, whatever others write meanwhile."""
-        return self._in_one("BEGIN")
+        return nullcontext() if self._connection.in_transaction else self._in_one("BEGIN")
 
     @contextmanager
     def _in_one(self, begin: str) -> Iterator[None]:
@@ -167,9 +172,17 @@ def _check(connection: sqlite3.Connection, path: Path, schema: Sequence[str], ve
         )
 
 
+def _has_log(path: Path) -> bool:
+    """Whether there are changes beside the file that are not in it yet."""
+    log = path.with_name(path.name + "-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
 def in_words(error: sqlite3.Error, path: Path) -> DatabaseError:
     """Say what an error of SQLite means for the user."""
     text, folder = str(error), path.parent
+    if "closed" in text:
+        return DatabaseError(f"{folder}: this database was closed; open it again.")
     if "locked" in text or "busy" in text:
         return DatabaseError(
             f"{folder}: another program is writing to this database; wait for it or stop it."
@@ -183,6 +196,11 @@ def in_words(error: sqlite3.Error, path: Path) -> DatabaseError:
     if "full" in text:
         return DatabaseError(
             f"{folder}: the disk is full; make room and run again, finished slides are kept."
+        )
+    if "I/O error" in text:
+        return DatabaseError(
+            f"{folder}: the disk failed to read or write {path.name} ({text}); check the disk, the network and your "
+            "quota, then run again: finished slides are kept."
         )
     return DatabaseError(
         f"{folder}: {path.name} is damaged or not a database ({text}); restore it from a copy, or build it again."

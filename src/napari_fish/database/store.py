@@ -15,8 +15,15 @@ from filelock import BaseFileLock
 from numpy.typing import ArrayLike, NDArray
 
 from napari_fish.database.lock import write_lock
-from napari_fish.database.parts import Delta, MainPart, delete_others, open_deltas
-from napari_fish.database.records import Calibration, EncodedSlide, MosaicRecord
+from napari_fish.database.parts import (
+    Delta,
+    MainPart,
+    delete_later,
+    delete_others,
+    open_deltas,
+    part_folders,
+)
+from napari_fish.database.records import Calibration, EncodedSlide, MosaicRecord, slide_digest
 from napari_fish.database.snapshot import SnapshotError, verify_part
 from napari_fish.database.truth import Truth
 from napari_fish.database.truthslides import TruthSlides
@@ -31,6 +38,8 @@ log = logging.getLogger(__name__)
 SNAPSHOT = "snapshot"
 #: With more mosaics than this outside the main part, the main part is written anew.
 COMPACT_AT = 100_000
+#: What :meth:`DiskStore.verify` says of damage that it has mended.
+REPAIRED = "It was made again"
 
 
 class DiskStore:
@@ -61,19 +70,18 @@ class DiskStore:
 
     def _load(self) -> View:
         """Open the snapshot, making what is missing, stale or damaged."""
+        if self._lock is not None:
+            delete_later(self._snapshot, self.truth.generation)
         with self.truth.reading():
-            generation = self.truth.generation
             try:
-                main = MainPart.open(self._snapshot)
-                if main.generation > generation:
-                    raise SnapshotError(f"{self._snapshot}: of a later state than {self.truth.path}.")
+                main = MainPart.open(self._snapshot, self.truth)
             except SnapshotError as error:
                 log.info("%s The snapshot is made again.", error)
                 main = None
         if main is None:
             main = self._make_main()
         with self.truth.reading():
-            self._deltas = open_deltas(self._snapshot, main.generation, self.truth.generation)
+            self._deltas = open_deltas(self._snapshot, self.truth, main.generation)
             return View(main, *self._beyond(main))
 
     def _beyond(self, main: MainPart) -> tuple[Delta, list[int]]:
@@ -188,16 +196,37 @@ class DiskStore:
             delete_others(self._snapshot, self._deltas)
 
     def verify(self) -> list[str]:
-        """Read everything and return what is wrong, in words; a snapshot that is wrong is thrown away."""
+        """Read everything and return what is wrong, in words; a writer makes a snapshot that is damaged again.
+
+        Truth and snapshot are compared, too: SQLite itself does not notice a barcode in which a bit has flipped.
+        """
         wrong = self.truth.integrity()
-        bad = []
-        for path in sorted(self._snapshot.iterdir()) if self._snapshot.is_dir() else []:
-            bad += verify_part(path)
-        if bad and not wrong and self._lock is not None:
+        if wrong:
+            return wrong
+        bad = [text for _, _, path in part_folders(self._snapshot) for text in verify_part(path)]
+        if bad and self._lock is not None:
             shutil.rmtree(self._snapshot, ignore_errors=True)
             self.compact()
-            bad = [f"{text} It was made again from {self.truth.path.name}." for text in bad]
-        return wrong + bad
+            return [f"{text} {REPAIRED} from {self.truth.path.name}." for text in bad]
+        return bad or self._differences()
+
+    def _differences(self) -> list[str]:
+        """Return which slides are not the same in truth and snapshot."""
+        self.refresh()
+        numbers = self._view.numbers
+        for number, expected in self.truth.slide_digests().items():
+            at = int(np.searchsorted(numbers, number))
+            rows = self.rows_of([at])
+            keys, barcodes = self.encoded(rows)
+            boxes = np.array([mosaic.box for mosaic in self.records(rows)], np.int32).reshape(-1, 4)
+            record = self.truth.record(number)
+            if slide_digest(record, keys, barcodes, boxes) != expected:
+                text = (
+                    f"{self.truth.path}: does not agree with the snapshot about {record.slide}, though neither looks "
+                    "damaged. If you have just restored this file from a copy, compact the database; else restore it."
+                )
+                return [text]
+        return []
 
     def digest(self) -> str:
         """Return a digest of the content, the same whatever the order in which slides came."""

@@ -6,14 +6,18 @@ They may be deleted at any time: whatever is wrong with the file, it is made ane
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from napari_fish.database.records import Box
 from napari_fish.database.sqlite import SqlFile
 from napari_fish.errors import DatabaseError
 
 log = logging.getLogger(__name__)
+
+Run = Callable[..., sqlite3.Cursor]
 
 FILE = "thumbnails.sqlite"
 VERSION = 1
@@ -48,9 +52,17 @@ class Thumbnails(SqlFile):
                 return cls(path, cls.connect(path, SCHEMA, VERSION, durable=False))
         except DatabaseError as error:
             log.warning("%s The thumbnails are made anew.", error)
-            path.unlink()
+        return cls(path, cls._made_anew(path))
+
+    @classmethod
+    def _made_anew(cls, path: Path) -> sqlite3.Connection:
+        try:
+            for ending in ("", "-journal", "-wal", "-shm"):
+                path.with_name(path.name + ending).unlink(missing_ok=True)
+        except OSError as error:
+            raise DatabaseError(f"{path}: cannot be replaced ({error.strerror}).") from error
         cls.create_file(path, SCHEMA, VERSION, lambda run: None)
-        return cls(path, cls.connect(path, SCHEMA, VERSION, durable=False))
+        return cls.connect(path, SCHEMA, VERSION, durable=False)
 
     def save(
         self, slide: str, overview: bytes, boxes: Sequence[Sequence[int]], mosaics: Sequence[bytes]
@@ -66,26 +78,42 @@ class Thumbnails(SqlFile):
         boxes, mosaics
             x, y, width, height in level-0 px of each mosaic, and its JPEG.
         """
-        with self.transaction() as run:
+
+        def keep(run: Run) -> None:
             _forget(run, slide)
             if overview:
                 run("INSERT INTO overviews VALUES (?, ?)", (slide, overview))
             for box, jpeg in zip(boxes, mosaics, strict=True):
                 run("INSERT OR REPLACE INTO mosaics VALUES (?, ?, ?, ?, ?, ?)", (slide, *map(int, box), jpeg))
 
+        self._change(keep)
+
     def remove(self, slide: str) -> None:
         """Forget the pictures of a slide."""
-        with self.transaction() as run:
-            _forget(run, slide)
+        self._change(lambda run: _forget(run, slide))
+
+    def _change(self, change: Callable[[Run], None]) -> None:
+        """Change the file; one that turns out to be damaged is made anew."""
+        try:
+            with self.transaction() as run:
+                change(run)
+        except DatabaseError as error:
+            if not isinstance(error.__cause__, sqlite3.DatabaseError) or "malformed" not in str(error):
+                raise
+            log.warning("%s The thumbnails are made anew.", error)
+            self._connection.close()
+            self._connection = self._made_anew(self.path)
+            with self.transaction() as run:
+                change(run)
 
     def overview(self, slide: str) -> bytes | None:
         """Return the JPEG of a whole slide."""
-        found = self.rows("SELECT jpeg FROM overviews WHERE slide = ?", (slide,))
+        found = self._found("SELECT jpeg FROM overviews WHERE slide = ?", (slide,))
         return bytes(found[0][0]) if found else None
 
     def mosaic(self, slide: str, box: Box) -> bytes | None:
         """Return the JPEG of a mosaic."""
-        found = self.rows(
+        found = self._found(
             "SELECT jpeg FROM mosaics WHERE slide = ? AND x = ? AND y = ? AND width = ? AND height = ?",
             (slide, *box),
         )
@@ -93,11 +121,18 @@ class Thumbnails(SqlFile):
 
     def mosaics(self, slide: str) -> list[tuple[Box, bytes]]:
         """Return all boxes of a slide with their pictures."""
-        rows = self.rows("SELECT x, y, width, height, jpeg FROM mosaics WHERE slide = ?", (slide,))
+        rows = self._found("SELECT x, y, width, height, jpeg FROM mosaics WHERE slide = ?", (slide,))
         return [(Box(*row[:4]), bytes(row[4])) for row in rows]
 
+    def _found(self, sql: str, values: Sequence[object]) -> list[Any]:
+        """Return the lines of an answer; none where the file is damaged: pictures are not worth an error."""
+        try:
+            return self.rows(sql, values)
+        except DatabaseError as error:
+            log.info("%s", error)
+            return []
 
-def _forget(run: object, slide: str) -> None:
-    assert callable(run)
+
+def _forget(run: Run, slide: str) -> None:
     run("DELETE FROM overviews WHERE slide = ?", (slide,))
     run("DELETE FROM mosaics WHERE slide = ?", (slide,))

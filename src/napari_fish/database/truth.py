@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import json
 import logging
+import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from napari_fish.database.records import (
     Calibration,
     EncodedSlide,
+    Mosaics,
     Quarantined,
     SlideRecord,
     content_digest,
@@ -30,35 +30,13 @@ from napari_fish.database.records import (
 from napari_fish.database.schema import FILE, SCHEMA, VERSION
 from napari_fish.database.sqlite import SqlFile
 from napari_fish.errors import DatabaseError
-from napari_fish.index.arrays import Barcodes, Keys
 
 log = logging.getLogger(__name__)
 
 _SLIDE = "slide, name, patient, site, diagnosis, path, content_hash, size, mtime, mpp, width, height"
 _CHUNK = 20_000
-
-
-@dataclass(frozen=True, eq=False)
-class Mosaics:
-    """Mosaics with the numbers of their slides.
-
-    Attributes
-    ----------
-    keys : int64, shape (n,)
-    barcodes : uint64, shape (n, words)
-    numbers : int64, shape (n,)
-        The number of each one's slide.
-    boxes : int32, shape (n, 4)
-        x, y, width, height in level-0 px.
-    """
-
-    keys: Keys
-    barcodes: Barcodes
-    numbers: NDArray[np.int64]
-    boxes: NDArray[np.int32]
-
-    def __len__(self) -> int:
-        return len(self.keys)
+#: The parameter that tells a database from any other, so that no snapshot is taken for its own.
+IDENTITY = "identity"
 
 
 class Truth(SqlFile):
@@ -95,7 +73,7 @@ class Truth(SqlFile):
         def fill(run: Any) -> None:
             run("INSERT INTO encoder VALUES (1, ?, ?, ?)", (encoder, weights_hash, words))
             run("INSERT INTO state VALUES (1, 0, NULL, NULL, NULL)")
-            for name, value in (parameters or {}).items():
+            for name, value in {**(parameters or {}), IDENTITY: secrets.token_hex(8)}.items():
                 run("INSERT INTO parameters VALUES (?, ?)", (name, json.dumps(value, sort_keys=True)))
 
         cls.create_file(folder / FILE, SCHEMA, VERSION, fill)
@@ -137,6 +115,11 @@ class Truth(SqlFile):
     def parameters(self) -> dict[str, Any]:
         """What every slide depends on, besides the encoder."""
         return {name: json.loads(value) for name, value in self.rows("SELECT name, value FROM parameters")}
+
+    @property
+    def identity(self) -> str:
+        """What tells it from any other database; copies of the folder share it."""
+        return str(self.parameters.get(IDENTITY, ""))
 
     def set_parameter(self, name: str, value: Any) -> None:
         """Remember a parameter, or change it."""
@@ -332,12 +315,16 @@ class Truth(SqlFile):
 
     def digest(self) -> str:
         """Return a digest of slides and mosaics, the same whatever the order in which they came."""
-        found = self.mosaics()
-        return content_digest(
-            slide_digest(record, found.keys[mine], found.barcodes[mine], found.boxes[mine])
-            for number, record in self.slides()
-            for mine in [slice(*np.searchsorted(found.numbers, [number, number + 1]))]
-        )
+        return content_digest(self.slide_digests().values())
+
+    def slide_digests(self) -> dict[int, bytes]:
+        """Return a digest of each slide and its mosaics, by number."""
+        with self.reading():
+            return {
+                number: slide_digest(record, found.keys, found.barcodes, found.boxes)
+                for number, record in self.slides()
+                for found in [self.mosaics_of(number)]
+            }
 
     @contextmanager
     def _change(self) -> Iterator[Callable[..., sqlite3.Cursor]]:

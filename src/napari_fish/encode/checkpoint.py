@@ -54,7 +54,7 @@ def _load(path: Path, allowed: list[Any]) -> Any:
         RuntimeError,
         ValueError,
         EOFError,
-        KeyError,
+        LookupError,
         OSError,
         TypeError,
     ) as error:

@@ -100,6 +100,10 @@ class Encoder:
         """Patches computed at once; halved whenever memory runs out."""
         return self._batch
 
+    @batch.setter
+    def batch(self, patches: int) -> None:
+        self._batch = max(1, patches)
+
     def encode(self, patches: NDArray[np.uint8], keep_codes: bool = False) -> Encoded:
         """Encode patches.
 

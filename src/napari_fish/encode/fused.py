@@ -1,4 +1,8 @@
-"""The same networks with less memory traffic: batch norms folded, convolutions joined with ReLU."""
+"""The same networks with less memory traffic: batch norms folded, convolutions joined with ReLU.
+
+With ``half``, the convolutions that cost most compute in that type, where a processor is built for it;
+whatever is cheap or touchy (first and last layers, batch norms, sums over a patch) stays in float32.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from napari_fish.encode.densenet import DenseNetTexture
 from napari_fish.encode.lite import _Conv
 
 _TINY = 1e-4
@@ -22,6 +27,13 @@ def _pointwise() -> Any:
         return None
 
 
+def _joinable(dtype: torch.dtype) -> bool:
+    """Whether this processor's joined convolutions take a type."""
+    if dtype == torch.bfloat16:
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return dtype == torch.float32
+
+
 class JoinedConv(nn.Module):
     """A convolution and the activation after it, in one pass over memory where that is possible.
 
@@ -33,9 +45,17 @@ class JoinedConv(nn.Module):
         ``"relu"``, ``"relu6"`` or ``"none"``.
     padding : int, optional
         Instead of the convolution's own.
+    half : torch.dtype, optional
+        Type that it computes in and returns, instead of float32; it takes any.
     """
 
-    def __init__(self, conv: nn.Conv2d, activation: str, padding: int | None = None) -> None:
+    def __init__(
+        self,
+        conv: nn.Conv2d,
+        activation: str,
+        padding: int | None = None,
+        half: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         self.weight = nn.Parameter(conv.weight.detach().clone(), requires_grad=False)
         bias = conv.bias.detach().clone() if conv.bias is not None else torch.zeros(conv.out_channels)
@@ -43,12 +63,15 @@ class JoinedConv(nn.Module):
         self.stride, self.groups = int(conv.stride[0]), conv.groups
         self.padding = int(conv.padding[0]) if padding is None else padding
         self.activation = activation
-        self._joined = _pointwise()
+        self._joined = _pointwise() if _joinable(half or torch.float32) else None
+        if half is not None:
+            self.to(half)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the activated convolution of ``x``."""
         pad, stride = [self.padding] * 2, [self.stride] * 2
-        if self._joined is not None and x.device.type == "cpu" and x.dtype == torch.float32:
+        x = x.to(self.weight.dtype)
+        if self._joined is not None and x.device.type == "cpu":
             name, numbers = {"relu": ("relu", []), "relu6": ("hardtanh", [0.0, 6.0]), "none": ("none", [])}[
                 self.activation
             ]
@@ -146,7 +169,7 @@ class FusedEncoder(nn.Module):
         return result
 
 
-def fuse_encoder(encoder: nn.Sequential) -> nn.Module:
+def fuse_encoder(encoder: nn.Sequential, half: torch.dtype | None = None) -> nn.Module:
     """Return a faster equal of the VQ-VAE's encoder, or a copy where folding is impossible."""
     layers = list(copy.deepcopy(encoder).eval())
     convs: list[nn.Conv2d] = [layers[0]]  # type: ignore[list-item]
@@ -159,9 +182,10 @@ def fuse_encoder(encoder: nn.Sequential) -> nn.Module:
         rims.append(folded[1])
     # Padding that makes the rim: 1 + 2 on the image itself, 2 where the input already has a rim of 1.
     paddings = (3, 2, 2, 0)
+    # The second and third hold five sixths of the work. The first sees pixels, which bfloat16 blurs.
+    types = (None, half, half, None)
     stages = [
-        JoinedConv(conv, "relu" if i < 3 else "none", padding)
-        for i, (conv, padding) in enumerate(zip(convs, paddings, strict=True))
+        JoinedConv(conv, "relu" if i < 3 else "none", paddings[i], types[i]) for i, conv in enumerate(convs)
     ]
     rest: list[nn.Module] = [_FusedResidual(layer.block) for layer in layers[10:]]  # type: ignore[arg-type]
     return FusedEncoder(stages, rims, rest).eval()
@@ -182,33 +206,70 @@ class _FusedLiteConv(nn.Module):
         return y
 
 
-def fuse_texture(texture: nn.Module) -> nn.Module:
-    """Return a copy of a texture network with whatever can be joined, joined."""
+def fuse_texture(texture: nn.Module, half: torch.dtype | None = None) -> nn.Module:
+    """Return a copy of a texture network with whatever can be joined, joined.
+
+    DenseNet-121 alone makes use of ``half``: EfficientNet-Lite0 is small beside its VQ-VAE.
+    """
     texture = copy.deepcopy(texture).eval()
-    _fuse_children(texture)
+    if isinstance(texture, DenseNetTexture):
+        fuse_densenet(texture.features, half)
+    else:
+        _join_lite_convs(texture)
     return texture
 
 
-def _fuse_children(module: nn.Module) -> None:
-    from torchvision.models.densenet import _DenseLayer
-
+def _join_lite_convs(module: nn.Module) -> None:
     for name, child in module.named_children():
         if isinstance(child, _Conv):
             setattr(module, name, _FusedLiteConv(child))
-        elif isinstance(child, _DenseLayer):
-            setattr(module, name, _FusedDenseLayer(child))
         else:
-            _fuse_children(child)
+            _join_lite_convs(child)
+
+
+def fuse_densenet(features: nn.Sequential, half: torch.dtype | None = None) -> None:
+    """Join, fold and reorder the layers of torchvision's DenseNet in place."""
+    from torchvision.models.densenet import _DenseLayer, _Transition
+
+    features.conv0 = JoinedConv(fold_after(features.conv0, features.norm0), "relu")  # type: ignore[arg-type]
+    features.norm0, features.relu0 = nn.Identity(), nn.Identity()
+    for name, child in list(features.named_children()):
+        if isinstance(child, _Transition):
+            setattr(features, name, _FusedTransition(child, half))
+        for inner, layer in list(child.named_children()):
+            if isinstance(layer, _DenseLayer):
+                setattr(child, inner, _FusedDenseLayer(layer, half))
+    features.norm5 = nn.Sequential(_Float(), features.norm5)  # type: ignore[arg-type]
+
+
+class _Float(nn.Module):
+    """Back to float32."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.float()
+
+
+class _FusedTransition(nn.Module):
+    """Between two dense blocks: averaging four pixels first leaves a quarter of them to the convolution."""
+
+    def __init__(self, layer: Any, half: torch.dtype | None) -> None:
+        super().__init__()
+        self.norm, self.pool = layer.norm, layer.pool
+        self.narrow = JoinedConv(layer.conv, "none", half=half)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.narrow(self.pool(F.relu_(self.norm(x))))
+        return y
 
 
 class _FusedDenseLayer(nn.Module):
     """A dense layer: the first batch norm stays (it sees a concatenation), the second is folded."""
 
-    def __init__(self, layer: Any) -> None:
+    def __init__(self, layer: Any, half: torch.dtype | None) -> None:
         super().__init__()
         self.norm = layer.norm1
-        self.narrow = JoinedConv(fold_after(layer.conv1, layer.norm2), "relu")
-        self.wide = JoinedConv(layer.conv2, "none")
+        self.narrow = JoinedConv(fold_after(layer.conv1, layer.norm2), "relu", half=half)
+        self.wide = JoinedConv(layer.conv2, "none", half=half)
 
     def forward(self, inputs: Tensor | list[Tensor]) -> Tensor:
         x = torch.cat(inputs, 1) if isinstance(inputs, list) else inputs

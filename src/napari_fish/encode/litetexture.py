@@ -1,4 +1,4 @@
-"""The texture network in the box: EfficientNet-Lite0 at several depths, and colour."""
+"""The texture network in the box: a small network read at several depths, and colour."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from napari_fish.encode.lite import BLOCKS, Lite0, folded_imagenet_weights
+from napari_fish.encode.scratch import WIDTHS, ScratchNet
 from napari_fish.errors import EncoderError
 
 COLOUR_BINS = 32
@@ -28,24 +29,35 @@ class LiteTexture(nn.Module):
         patch's side.
     colour : bool
         Append the square roots of three 32-bin histograms of the small patch.
+    network : str
+        ``"lite0"``, or ``"scratch"`` for the plain one of :mod:`napari_fish.encode.scratch`.
     """
 
-    def __init__(self, blocks: Sequence[int], input_px: int, colour: bool = True) -> None:
+    def __init__(
+        self, blocks: Sequence[int], input_px: int, colour: bool = True, network: str = "lite0"
+    ) -> None:
         super().__init__()
-        self.network = Lite0(blocks)
+        if network not in ("lite0", "scratch"):
+            raise EncoderError(f"unknown network {network!r}; choose lite0 or scratch.")
+        self.network: Lite0 | ScratchNet = Lite0(blocks) if network == "lite0" else ScratchNet(blocks)
+        channels = [b[3] for b in BLOCKS] if network == "lite0" else WIDTHS
         self.input_px, self.colour = input_px, colour
-        self.length = 2 * sum(BLOCKS[b][3] for b in blocks) + (3 * COLOUR_BINS if colour else 0)
+        self.depths = [2 * channels[b] for b in blocks]
+        self.length = sum(self.depths) + (3 * COLOUR_BINS if colour else 0)
 
     def forward(self, pixels: Tensor) -> Tensor:
         """Return features (n, length) of RGB pixels (n, 3, size, size), 0 to 255."""
         small = F.avg_pool2d(pixels, pixels.shape[-1] // self.input_px)
-        parts = []
-        for output in self.network(small):
-            output = output.float()
-            parts += [output.mean((2, 3)), output.flatten(2).std(2)]
+        parts = [statistics(output) for output in self.network(small)]
         if self.colour:
             parts.append(colour_histograms(small))
         return torch.cat(parts, 1)
+
+
+def statistics(output: Tensor) -> Tensor:
+    """Return the mean and the standard deviation of every channel, (n, 2 channels)."""
+    output = output.float()
+    return torch.cat([output.mean((2, 3)), output.flatten(2).std(2)], 1)
 
 
 def colour_histograms(pixels: Tensor) -> Tensor:

@@ -208,8 +208,8 @@ def _encode_batch(
         try:
             pixels.append(future.result())
             owners.append(pending)
-        except FishError as error:
-            pending.error = pending.error or error
+        except Exception as error:  # noqa: BLE001 - one slide must not stop all others
+            pending.error = pending.error or _as_ours(error, pending.job.slide)
             pending.missing -= 1
     if pixels:
         encoded = encoder.encode(np.stack(pixels), keep_codes)
@@ -220,6 +220,13 @@ def _encode_batch(
                 pending.thumbnails.append(_thumbnail(pixels[i], thumbnail_px))
             pending.missing -= 1
     return taken
+
+
+def _as_ours(error: Exception, slide: Slide) -> FishError:
+    """Blame whatever goes wrong while a patch is read on its slide, so that the others go on."""
+    if isinstance(error, FishError):
+        return error
+    return SlideError(f"{slide.path}: cannot be read ({type(error).__name__}: {error}). Check the file.")
 
 
 def _thumbnail(pixels: RGB, side: int) -> RGB:

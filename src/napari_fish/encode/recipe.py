@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from napari_fish.encode.bundle import load_bundle, save_bundle
 from napari_fish.encode.card import PROJECTION, Card, TextureSpec
 from napari_fish.encode.keys import semantic_order
+from napari_fish.encode.selfsupervise import SelfSupervision, train_network
 from napari_fish.encode.sources import TissueSource
 from napari_fish.encode.train import train_vqvae
 from napari_fish.encode.trainparams import TrainReport, VQTrainParams
@@ -38,6 +39,8 @@ class Recipe:
         How the VQ-VAE is trained.
     texture : TextureTrainParams or None
         How the texture code is learned; None keeps the paper's DenseNet-121 and barcode.
+    network : SelfSupervision or None
+        How the texture network itself is trained; None takes EfficientNet-Lite0 as it is.
     """
 
     id: str
@@ -48,6 +51,7 @@ class Recipe:
     texture_sources: tuple[TissueSource, ...]
     vqvae: VQTrainParams
     texture: TextureTrainParams | None
+    network: SelfSupervision | None = None
 
 
 def read_recipe(path: Path, data: Path | None = None) -> Recipe:
@@ -81,6 +85,7 @@ def read_recipe(path: Path, data: Path | None = None) -> Recipe:
             chosen["texture"],
             _params(VQTrainParams, values.get("vqvae", {})),
             _params(TextureTrainParams, values["texture"]) if "texture" in values else None,
+            _params(SelfSupervision, values["network"]) if "network" in values else None,
         )
     except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
         raise EncoderError(f"{path}: this is not a recipe for an encoder ({error}).") from error
@@ -99,6 +104,7 @@ def train_recipe(
     out: Path,
     *,
     work: Path | None = None,
+    keys_from: str | Path | None = None,
     device: str = "auto",
     progress: Callable[[TrainReport], None] | None = None,
     texture_progress: Callable[[int], None] | None = None,
@@ -115,6 +121,8 @@ def train_recipe(
     work : Path, optional
         Where state and pictures are kept, so that an interrupted run can go on; ``OUT-training``
         by default.
+    keys_from : str or Path, optional
+        Bundle whose VQ-VAE is taken over instead of trained.
     device : str
         As in :func:`~napari_fish.encode.train.train_vqvae`.
     progress, texture_progress, should_stop : callable, optional
@@ -126,20 +134,32 @@ def train_recipe(
         The new bundle's card.
     """
     folder = work or out.with_name(out.stem + "-training")
-    model = train_vqvae(
-        recipe.sources, folder, recipe.vqvae, device=device, progress=progress, should_stop=should_stop
-    )
-    state = {k: v for k, v in model.state_dict().items() if v.dim()}
-    code = None
-    if recipe.texture is not None:
-        code = train_texture(
-            recipe.texture_sources, recipe.texture, progress=texture_progress, should_stop=should_stop
+    if keys_from is not None:
+        base = load_bundle(keys_from)
+        recipe = replace(recipe, vqvae=replace(recipe.vqvae, width=base.card.width))
+        vqvae = {k: v for k, v in base.tensors.items() if k.startswith("vqvae.")}
+    else:
+        model = train_vqvae(
+            recipe.sources, folder, recipe.vqvae, device=device, progress=progress, should_stop=should_stop
         )
-    return assemble(recipe, {f"vqvae.{k}": v for k, v in state.items()}, code, out)
+        vqvae = {f"vqvae.{k}": v for k, v in model.state_dict().items() if v.dim()}
+    if recipe.texture is None:
+        return assemble(recipe, vqvae, None, out)
+    sources, learned = recipe.texture_sources, recipe.texture
+    network = None
+    if recipe.network is not None:
+        network = train_network(
+            sources, folder, learned, recipe.network, progress=progress, should_stop=should_stop
+        )
+        network = network.half().float()  # the code must fit the weights as they are shipped
+    code = train_texture(sources, learned, network, progress=texture_progress, should_stop=should_stop)
+    return assemble(recipe, vqvae, code, out, network)
 
 
-def assemble(recipe: Recipe, vqvae: dict[str, Any], code: TextureCode | None, out: Path) -> Card:
-    """Put a trained VQ-VAE and a texture code together and write the bundle."""
+def assemble(
+    recipe: Recipe, vqvae: dict[str, Any], code: TextureCode | None, out: Path, network: Any = None
+) -> Card:
+    """Put a trained VQ-VAE, a texture code and, if it was trained, its network together; write the bundle."""
     import torch
 
     from napari_fish.encode.checkpoint import paper_card
@@ -148,17 +168,21 @@ def assemble(recipe: Recipe, vqvae: dict[str, Any], code: TextureCode | None, ou
     if code is None or recipe.texture is None:
         card = paper_card(recipe.vqvae.width, order, recipe.id, recipe.training)
         return save_bundle(card, vqvae, out)
-    options = {
+    options: dict[str, Any] = {
         "blocks": list(recipe.texture.blocks),
         "input_px": recipe.texture.input_px,
         "colour": bool(recipe.texture.colour),
     }
+    spec, weights = TextureSpec("lite0", LITE0_SOURCE, LITE0_SHA256, options), {}
+    if recipe.network is not None and network is not None:
+        spec = TextureSpec("lite0", options={**options, "network": recipe.network.network})
+        weights = {f"texture.{k}": v.half() for k, v in network.state_dict().items()}
     card = Card(
         id=recipe.id,
         title=recipe.title,
         width=recipe.vqvae.width,
         order=tuple(int(v) for v in order),
-        texture=TextureSpec("lite0", LITE0_SOURCE, LITE0_SHA256, options),
+        texture=spec,
         barcode=PROJECTION,
         barcode_length=recipe.texture.bits,
         mpp=recipe.vqvae.mpp,
@@ -167,6 +191,7 @@ def assemble(recipe: Recipe, vqvae: dict[str, Any], code: TextureCode | None, ou
     )
     tensors = {
         **vqvae,
+        **weights,
         "texture.projection": torch.from_numpy(code.projection),
         "texture.thresholds": torch.from_numpy(code.thresholds),
     }
@@ -210,24 +235,17 @@ def train_slides(
     """
     if texture not in ("densenet121", "lite0"):
         raise EncoderError(f"unknown texture {texture!r}; choose densenet121 or lite0.")
-    base = load_bundle(keys_from) if keys_from is not None else None
     sources = tuple(TissueSource(Path(path), mpp) for path in slides)
-    settings = params or VQTrainParams()
-    if base is not None:
-        settings = replace(settings, width=base.card.width)
     learn = TextureTrainParams() if texture == "lite0" else None
     name, own = identity or out.stem, "the user's own slides"
+    settings = params or VQTrainParams()
     recipe = Recipe(name, f"trained on {own}", "", own, sources, sources, settings, learn)
-    if base is None:
-        return train_recipe(
-            recipe,
-            out,
-            device=device,
-            progress=progress,
-            texture_progress=texture_progress,
-            should_stop=should_stop,
-        )
-    code = (
-        train_texture(sources, learn, progress=texture_progress, should_stop=should_stop) if learn else None
+    return train_recipe(
+        recipe,
+        out,
+        keys_from=keys_from,
+        device=device,
+        progress=progress,
+        texture_progress=texture_progress,
+        should_stop=should_stop,
     )
-    return assemble(recipe, {k: v for k, v in base.tensors.items() if k.startswith("vqvae.")}, code, out)

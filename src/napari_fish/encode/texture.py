@@ -81,7 +81,10 @@ def _lite0(card: Card, tensors: Mapping[str, Tensor], path: Path | None) -> nn.M
         weights = {
             k.removeprefix("network."): v.float() for k, v in tensors.items() if k.startswith("network.")
         }
-    network.network.load_state_dict(weights)
+    # Counters of batches seen in training are not shipped.
+    missing, extra = network.network.load_state_dict(weights, strict=False)
+    if extra or any(not name.endswith("num_batches_tracked") for name in missing):
+        raise EncoderError(f"encoder {card.id!r}: the texture network's weights do not fit its card.")
     return network
 
 

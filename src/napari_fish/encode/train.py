@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import math
-import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.encode.device import keep_triton_out
+from napari_fish.encode.runstate import cosine_rate, load_state, save_state
 from napari_fish.encode.sources import Crops, TissueSource
 from napari_fish.encode.trainparams import TrainReport, VQTrainParams
-from napari_fish.errors import EncoderError
 
 if TYPE_CHECKING:
     import torch
@@ -176,7 +172,7 @@ class _Run:
     def _set_rate(self) -> None:
         rate = self.params.learning_rate
         if self.params.decay:
-            rate *= 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * self.step / self.steps))
+            rate = cosine_rate(rate, self.step, self.steps)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
 
@@ -235,30 +231,16 @@ class _Run:
         import torch
 
         state: dict[str, Any] = {
-            "params": json.dumps(asdict(self.params)),
             "model": self.model.state_dict(),
             "best": self.best_weights,
             "optimiser": self.optimiser.state_dict(),
             "numbers": [self.step, self.stale, self.best_error],
             "usage": torch.from_numpy(self.usage),
         }
-        partial = self.folder / (STATE_FILE + ".part")
-        torch.save(state, partial)
-        os.replace(partial, self.folder / STATE_FILE)
+        save_state(self.folder / STATE_FILE, self.params, state)
 
     def _resume(self) -> None:
-        import torch
-
-        state = torch.load(self.folder / STATE_FILE, map_location="cpu", weights_only=True)
-        before, now = json.loads(state["params"]), json.loads(json.dumps(asdict(self.params)))
-        changed = sorted(
-            k for k in now if before.get(k) != now[k] and k not in {"steps", "epochs", "patience"}
-        )
-        if changed:
-            raise EncoderError(
-                f"{self.folder} holds a run with other settings ({', '.join(changed)}). "
-                "Use the same settings to go on, or another folder to start afresh."
-            )
+        state = load_state(self.folder / STATE_FILE, self.params)
         self.model.load_state_dict(state["model"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.best_weights = state["best"]

@@ -92,6 +92,7 @@ class TextureCode:
 def view_features(
     sources: Sequence[TissueSource],
     params: TextureTrainParams,
+    network: LiteTexture | None = None,
     *,
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
@@ -104,6 +105,8 @@ def view_features(
         Tissue to learn from.
     params : TextureTrainParams
         How.
+    network : LiteTexture, optional
+        What computes the features; EfficientNet-Lite0 as its package ships it by default.
     progress : callable, optional
         Called with the number of fields done.
     should_stop : callable, optional
@@ -120,14 +123,14 @@ def view_features(
 
     from napari_fish.encode.augment import restain, turn
 
-    network = texture_network(params)
+    network = network or texture_network(params)
     chance = torch.Generator().manual_seed(params.seed)
     rng = np.random.default_rng(params.seed)
     rows, owners = [], []
     for owner, pixels in tissue_fields(sources, per_slide=params.per_slide, seed=params.seed):
         if should_stop and should_stop():
             raise Cancelled("training of the texture code was stopped.")
-        views = np.stack(list(_views(pixels, params, rng)))
+        views = np.stack(list(random_crops(pixels, params.views, params.input_px, (params.area, 1), rng)))
         images = turn(torch.from_numpy(views).permute(0, 3, 1, 2), chance)
         if params.stain:
             images = restain(images, chance, params.stain)
@@ -152,19 +155,19 @@ def texture_network(params: TextureTrainParams) -> LiteTexture:
     return network.eval().to(memory_format=torch.channels_last)
 
 
-def _views(
-    pixels: NDArray[np.uint8], params: TextureTrainParams, rng: np.random.Generator
+def random_crops(
+    pixels: NDArray[np.uint8], count: int, side: int, area: tuple[float, float], rng: np.random.Generator
 ) -> Iterator[NDArray[np.uint8]]:
-    """Yield random crops of a field, resized to the network's input."""
+    """Yield crops that show some share of a field between the two of ``area``, resized to ``side`` px."""
     from PIL import Image
 
     field = Image.fromarray(pixels)
-    side = (params.input_px, params.input_px)
-    for _ in range(params.views):
-        share, stretch = np.sqrt(rng.uniform(params.area, 1)), np.exp(rng.uniform(-0.15, 0.15))
+    for _ in range(count):
+        share, stretch = np.sqrt(rng.uniform(*area)), np.exp(rng.uniform(-0.15, 0.15))
         width, height = min(1, share * stretch) * field.width, min(1, share / stretch) * field.height
         x, y = rng.uniform(0, field.width - width), rng.uniform(0, field.height - height)
-        yield np.asarray(field.resize(side, Image.Resampling.BICUBIC, (x, y, x + width, y + height)))
+        box = (x, y, x + width, y + height)
+        yield np.asarray(field.resize((side, side), Image.Resampling.BICUBIC, box))
 
 
 def learn_code(
@@ -229,19 +232,20 @@ def _rotations(dimensions: int, bits: int, seed: int) -> Floats:
 def train_texture(
     sources: Sequence[TissueSource],
     params: TextureTrainParams | None = None,
+    network: LiteTexture | None = None,
     *,
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
 ) -> TextureCode:
     """Learn the texture code of an encoder like ``fish-lite``; see :class:`TextureTrainParams`."""
-    from napari_fish.encode.lite import BLOCKS
     from napari_fish.encode.litetexture import COLOUR_BINS
 
     params = params or TextureTrainParams()
-    features, owners = view_features(sources, params, progress=progress, should_stop=should_stop)
+    network = network or texture_network(params)
+    features, owners = view_features(sources, params, network, progress=progress, should_stop=should_stop)
     counts = np.bincount(owners, minlength=len(sources))
     weights = np.array([sources[o].weight / counts[o] for o in owners])
-    groups = [(2 * BLOCKS[b][3], 1.0) for b in params.blocks]
+    groups = [(length, 1.0) for length in network.depths]
     if params.colour:
         groups.append((3 * COLOUR_BINS, params.colour))
     return learn_code(features, weights, groups, params)

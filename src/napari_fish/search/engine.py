@@ -13,6 +13,7 @@ from napari_fish.errors import FishError
 from napari_fish.index.arrays import Mask, NeighbourLists, as_barcodes
 from napari_fish.search.answers import Answer, rank, slide_hits
 from napari_fish.search.calibrate import threshold_of
+from napari_fish.search.colours import labels_in
 from napari_fish.search.filters import exclusion_mask, slide_mask
 from napari_fish.search.labelfree import rank_without_labels
 from napari_fish.search.neighbours import Found, batches, exact, find_neighbours
@@ -82,6 +83,7 @@ def _search_batch(store: Store, queries: Sequence[Query], p: SearchParams) -> li
         hits.append(slide_hits(store, query, p, one.lists, slides, ranked[-1]))
     more = _fill(store, queries, p, threshold, masks, hits) if p.fills else [[] for _ in queries]
     clock.append(time.perf_counter())
+    labels = labels_in(*(store.slides.codes(column)[1] for column in ("diagnosis", p.target)))
     took = 1e3 * np.diff(clock) / sum(len(query) for query in queries)
     return [
         Results(
@@ -95,6 +97,7 @@ def _search_batch(store: Store, queries: Sequence[Query], p: SearchParams) -> li
             {"search": float(took[0] * len(query)), "rank": float(took[1] * len(query))},
             ranked[i].explanation,
             tuple(Box(*box) for box in query.boxes.tolist()),
+            labels,
         )
         for i, query in enumerate(queries)
     ]

@@ -10,6 +10,7 @@ from typing import Any
 
 from napari_fish.database.records import Box
 from napari_fish.errors import FishError
+from napari_fish.search.figure import save_figure
 from napari_fish.search.report import to_html
 from napari_fish.search.values import Hit, Results, SlideHit
 
@@ -142,9 +143,12 @@ def save(results: Results, path: Path) -> Path:
         text = json.dumps(to_geojson(results), ensure_ascii=False) + "\n"
     elif ending == ".html":
         text = to_html(results)
+    elif ending in (".png", ".pdf"):
+        return save_figure(results, path)
     else:
         raise FishError(
-            f"{path}: cannot write {ending or 'a file without ending'}; use .csv, .json, .geojson or .html."
+            f"{path}: cannot write {ending or 'a file without ending'}; "
+            "use .csv, .json, .geojson, .html, .png or .pdf."
         )
     # A file name that is not valid Unicode must not cost the whole answer.
     path.write_text(text, encoding="utf-8", errors="replace")

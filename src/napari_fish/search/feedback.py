@@ -6,13 +6,13 @@ answer in whatever order they were made, and taking one back gives the answer fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.database.protocol import Store
+from napari_fish.database.records import Box
 from napari_fish.index.hamming import pack_bits, unpack_bits
 from napari_fish.search.values import Query, SlideHit
 
@@ -82,6 +82,10 @@ class Feedback:
         """Return feedback without the last judgement."""
         return replace(self, judgements=self.judgements[:-1])
 
+    def withdraw(self, slide: str) -> Feedback:
+        """Return feedback without any judgement on a slide."""
+        return replace(self, judgements=tuple(j for j in self.judgements if j.hit.slide != slide))
+
     @property
     def in_force(self) -> tuple[Judgement, ...]:
         """The judgements that count, by slide."""
@@ -127,10 +131,24 @@ class Feedback:
         changed = replace(
             query, barcodes=pack_bits(moved), weights=np.clip(weights * 2.0**votes, p.least, p.most)
         )
-        return self._expanded(store, changed, (j.hit for j in judged if j.relevant))
+        return self._expanded(store, changed)
 
-    def _expanded(self, store: Store, query: Query, liked: Iterable[SlideHit]) -> Query:
-        rows = sorted({match.row for hit in liked for match in hit.matches[: self.params.expand]})
+    @property
+    def added(self) -> tuple[tuple[str, Box], ...]:
+        """The regions that join the query behind its own, in order: slide and box."""
+        return tuple(self._added().values())
+
+    def _added(self) -> dict[int, tuple[str, Box]]:
+        liked = (j.hit for j in self.in_force if j.relevant)
+        found = {
+            match.row: (hit.slide, match.hit_box)
+            for hit in liked
+            for match in hit.matches[: self.params.expand]
+        }
+        return dict(sorted(found.items()))
+
+    def _expanded(self, store: Store, query: Query) -> Query:
+        rows = list(self._added())
         if not rows or query.weights is None:
             return query
         keys, barcodes = store.encoded(rows)

@@ -26,6 +26,14 @@ class Pictures(Protocol):
         """Return the JPEG of a region, in level-0 px, of a slide of the database."""
         ...
 
+    def thumbnail(self, slide: str, box: Box) -> bytes | None:
+        """Return a small JPEG of a region at once, without opening the slide."""
+        ...
+
+    def field(self, slide: str, box: Box, times: float, px: int) -> bytes | None:
+        """Return the JPEG, its longer side of ``px``, of a field so many times wider around a region."""
+        ...
+
     def overview(self, slide: str) -> bytes | None:
         """Return the JPEG of a whole slide of the database."""
         ...

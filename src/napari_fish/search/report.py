@@ -9,6 +9,7 @@ from datetime import datetime
 from napari_fish.search.reportparts import Album, hit_card, query_picture, votes_of, why
 from napari_fish.search.reportstyle import CSS, Palette, esc
 from napari_fish.search.values import Results
+from napari_fish.search.verdict import notes_of
 
 _MODES = {
     "exact": "exact (every mosaic of the database compared)",
@@ -60,27 +61,11 @@ def to_html(results: Results | Sequence[Results], *, title: str | None = None, d
     )
 
 
-def notes_of(results: Results) -> list[str]:
-    """Return what the reader must know first."""
-    notes = list(results.notes)
-    near = [match.distance for hit in results.hits for match in hit.matches]
-    if not results.hits:
-        notes.insert(0, "No slide was found.")
-    elif near and min(near) > results.threshold:
-        notes.insert(
-            0,
-            f"Nothing in the database is within the threshold of {results.threshold} bits: "
-            "these are the nearest slides, but none of them is near.",
-        )
-    return notes
-
-
 def _section(results: Results, number: int, palette: Palette, several: bool) -> str:
     album = Album(results.pictures)
     notes = "".join(f"<li>{esc(note)}</li>" for note in notes_of(results))
     name = f"<h2>{number}. {esc(results.query)}</h2>" if several else ""
-    scale = 1.1 * max([1.0, float(results.threshold), *(hit.distance for hit in results.hits)])
-    cards = "".join(hit_card(hit, results, album, palette, scale) + "\n" for hit in results.hits)
+    cards = "".join(hit_card(hit, results, album, palette) + "\n" for hit in results.hits)
     back = '<p class="nav small"><a href="#top">All queries</a></p>' if several else ""
     return (
         f'<section id="answer-{number}">{name}'

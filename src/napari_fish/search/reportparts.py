@@ -9,6 +9,7 @@ from napari_fish.database.records import Box
 from napari_fish.search.pictures import Pictures
 from napari_fish.search.reportstyle import Palette, data_uri, esc, image
 from napari_fish.search.values import Fate, Hit, ListFate, Results, SlideHit
+from napari_fish.search.verdict import bar_of
 
 #: Matching pairs shown of a slide, and mosaics in the table of reasons.
 PAIRS, MOSAICS = 5, 300
@@ -16,7 +17,7 @@ PAIRS, MOSAICS = 5, 300
 _FOLD = 12
 # More boxes than this are drawn without their numbers.
 _NUMBERED = 60
-_FATES: dict[Fate, tuple[str, str, str]] = {
+FATES: dict[Fate, tuple[str, str, str]] = {
     # Colours that stand out on stained tissue and on glass; dropped ones are dashed as well.
     "kept": ("counted", "#00703c", ""),
     "vote": ("dropped: disagrees with the others", "#9b1fb5", "6 3"),
@@ -110,7 +111,7 @@ def query_picture(results: Results, album: Album) -> str:
     legend = "".join(
         f'<span><svg viewBox="0 0 18 14" aria-hidden="true"><rect x="2" y="2" width="14" height="10" fill="#fff" '
         f'stroke="{colour}" stroke-width="2.5" stroke-dasharray="{dash}"/></svg>{esc(words)}: {counts[fate]}</span>'
-        for fate, (words, colour, dash) in _FATES.items()
+        for fate, (words, colour, dash) in FATES.items()
         if counts[fate]
     )
     return (
@@ -120,7 +121,7 @@ def query_picture(results: Results, album: Album) -> str:
 
 
 def _drawn(index: int, box: Box, fate: ListFate | None, letter: float) -> str:
-    words, colour, dash = _FATES[fate.fate if fate else "kept"]
+    words, colour, dash = FATES[fate.fate if fate else "kept"]
     place = f'x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}" vector-effect="non-scaling-stroke"'
     number = (
         f'<text x="{box.x + box.width / 2:g}" y="{box.y + box.height / 2:g}" font-size="{letter:.4g}" '
@@ -137,8 +138,8 @@ def _drawn(index: int, box: Box, fate: ListFate | None, letter: float) -> str:
     )
 
 
-def hit_card(hit: SlideHit, results: Results, album: Album, palette: Palette, scale: float) -> str:
-    """Return the card of a slide; ``scale`` is the distance in bits that fills its bar."""
+def hit_card(hit: SlideHit, results: Results, album: Album, palette: Palette) -> str:
+    """Return the card of a slide."""
     source = album.source
     overview = source.overview(hit.slide) if source else None
     known = [("patient", hit.patient), ("site", hit.site), ("slide", hit.slide if hit.name else "")]
@@ -168,7 +169,7 @@ def hit_card(hit: SlideHit, results: Results, album: Album, palette: Palette, sc
         f'<div><div class="name">{esc(hit.name or hit.slide)}</div>{palette.chip(hit.diagnosis)}'
         f'<div class="soft small">{facts}</div>{flags}</div>'
         f"<div><strong>{bits(hit.distance)}</strong> {'median distance' if median else 'distance'}"
-        f"{_meter(hit.distance, results.threshold, scale)}"
+        f"{_meter(hit.distance, results)}"
         f'<div class="small">{closeness(hit.percentile)}</div>{certainty}</div>'
         f"{image(overview, f'Overview of {hit.name or hit.slide}', (150, 110))}</div>{matching}</article>"
     )
@@ -178,10 +179,10 @@ def _certainty(entropy: float) -> str:
     return "(all neighbours agree)" if entropy < 0.005 else "(neighbours disagree)" if entropy > 1 else ""
 
 
-def _meter(distance: float, threshold: int, scale: float) -> str:
-    share, mark = (min(100.0, 100 * max(0.0, value) / scale) for value in (distance, threshold))
+def _meter(distance: float, results: Results) -> str:
+    share, mark = (100 * part for part in bar_of(distance, results))
     return (
-        f'<div class="meter" title="the mark is the threshold, {threshold} bits">'
+        f'<div class="meter" title="the mark is the threshold, {results.threshold} bits">'
         f'<i style="width:{share:.1f}%"></i><b style="left:{mark:.1f}%"></b></div>'
     )
 
@@ -207,7 +208,7 @@ def why(results: Results, album: Album, palette: Palette) -> str:
     if told.hit_threshold is not None:
         lines.append(f"Hits of uncertain mosaics counted up to {bits(told.hit_threshold)}.")
     left_out = "".join(f"<li>Left out: {esc(step)}</li>" for step in told.skipped_steps)
-    order = list(_FATES)
+    order = list(FATES)
     lists = sorted(told.lists, key=lambda f: (order.index(f.fate), f.entropy or 0.0, f.query_index))
     labelled = any(fate.entropy is not None for fate in lists)
     rows = "".join(_row(fate, album, palette, labelled) for fate in lists[:MOSAICS])
@@ -230,7 +231,7 @@ def _row(fate: ListFate, album: Album, palette: Palette, labelled: bool) -> str:
 
     votes = palette.strip(fate.votes) + esc(fate.vote) if fate.vote else '<span class="soft">none</span>'
     certain = f"{number(fate.mean_distance, 1)}{number(fate.entropy, 2)}<td>{votes}</td>" if labelled else ""
-    words = f"dropped: {fate.reason}" if fate.reason and fate.fate != "kept" else _FATES[fate.fate][0]
+    words = f"dropped: {fate.reason}" if fate.reason and fate.fate != "kept" else FATES[fate.fate][0]
     return (
         f'<tr class="{"" if fate.fate == "kept" else "dropped"}">'
         f"<td>{image(album.query(fate.query_index), f'Query mosaic {fate.query_index}', (52, 52))}</td>"

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import base64
 import html
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from napari_fish.search.colours import DARK, LIGHT, UNKNOWN_DARK, UNKNOWN_LIGHT, Colours
 from napari_fish.search.values import Results
-
-# Told apart by readers who see red and green alike; each stands out by 3:1 or more from the page behind it.
-LIGHT = ("#0072b2", "#c85200", "#00795a", "#a8478a", "#7d6608", "#5b4fc9", "#b3263a", "#0b7285")
-DARK = ("#4ea8de", "#f08c4a", "#35c495", "#d98cc0", "#cdb53f", "#a79cf5", "#f07083", "#4cc3d9")
 
 CSS = (
     """
 :root { color-scheme: light dark; --page: #f4f5f7; --card: #ffffff; --text: #1b1f24; --soft: #57606a;
-  --line: #d3d8de; --track: #e4e7eb; --warn: #fff4d6; --warn-line: #b27b00; --bar: #44546a; --none: #868e96;
+  --line: #d3d8de; --track: #e4e7eb; --warn: #fff4d6; --warn-line: #b27b00; --bar: #44546a; --none: UNKNOWN_LIGHT;
   LIGHT_COLOURS }
 @media screen and (prefers-color-scheme: dark) { :root { --page: #14171b; --card: #1e2227; --text: #e8eaed;
   --soft: #a9b1ba; --line: #3a4048; --track: #343a42; --warn: #3a2f10; --warn-line: #d9a520; --bar: #9fb3c8;
-  --none: #8b949e; DARK_COLOURS } }
+  --none: UNKNOWN_DARK; DARK_COLOURS } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--text); overflow-wrap: anywhere;
   font: 15px/1.45 system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
@@ -95,7 +91,9 @@ footer { margin-top: 36px; border-top: 1px solid var(--line); padding-top: 12px;
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   .card, .notes, tr, .pair { break-inside: avoid; } h2, h3 { break-after: avoid; }
   section + section { break-before: page; border: 0; } .nav { display: none; } }
-""".replace("LIGHT_COLOURS", " ".join(f"--d{i}: {colour};" for i, colour in enumerate(LIGHT)))
+""".replace("UNKNOWN_LIGHT", UNKNOWN_LIGHT)
+    .replace("UNKNOWN_DARK", UNKNOWN_DARK)
+    .replace("LIGHT_COLOURS", " ".join(f"--d{i}: {colour};" for i, colour in enumerate(LIGHT)))
     .replace("DARK_COLOURS", " ".join(f"--d{i}: {colour};" for i, colour in enumerate(DARK)))
     .strip()
 )
@@ -122,7 +120,7 @@ def image(jpeg: bytes | None, alt: str, size: tuple[int, int] = (128, 128)) -> s
 
 
 class Palette:
-    """One colour for a label wherever it occurs on the page; the most frequent labels choose first.
+    """One colour for a label wherever it occurs on the page: that of :class:`~napari_fish.search.colours.Colours`.
 
     Parameters
     ----------
@@ -131,18 +129,11 @@ class Palette:
     """
 
     def __init__(self, answers: Iterable[Results]) -> None:
-        seen = Counter[str]()
-        for results in answers:
-            seen.update(hit.diagnosis.casefold() for hit in results.hits)
-            seen.update(fate.vote.casefold() for fate in results.explanation.lists)
-            for fate in results.explanation.lists:
-                seen.update(label.casefold() for label in fate.votes)
-        del seen[""]
-        self._number = {label: i % len(LIGHT) for i, (label, _) in enumerate(seen.most_common())}
+        self._colours = Colours.of_answers(answers)
 
     def of(self, label: str) -> str:
         """Return the colour of a label as CSS."""
-        number = self._number.get(label.casefold())
+        number = self._colours.number(label)
         return "var(--none)" if number is None else f"var(--d{number})"
 
     def chip(self, label: str, extra: str = "") -> str:

@@ -208,6 +208,8 @@ class Results:
         Why the answer is what it is.
     query_boxes
         Where each mosaic of the query lies, in its level-0 px; empty boxes for those from elsewhere.
+    labels
+        All diagnoses in the database, and all values of the column that voted, so that each can have its colour.
     pictures
         Pictures of query and slides, for reports; None for none.
     """
@@ -222,6 +224,7 @@ class Results:
     elapsed_ms: Mapping[str, float] = field(default_factory=dict)
     explanation: Explanation = field(default_factory=lambda: Explanation("none"))
     query_boxes: tuple[Box, ...] = ()
+    labels: tuple[str, ...] = field(default=(), repr=False)
     pictures: Pictures | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -238,7 +241,10 @@ class Results:
         return to_frame(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write the answer; the format follows from the ending: .csv, .json, .geojson (QuPath) or .html."""
+        """Write the answer; the format follows from the ending.
+
+        ``.csv``, ``.json``, ``.geojson`` (QuPath), ``.html`` (a report), ``.png`` and ``.pdf`` (a figure).
+        """
         from napari_fish.search.export import save
 
         return save(self, Path(path))

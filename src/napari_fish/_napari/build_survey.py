@@ -1,0 +1,188 @@
+"""Before a build: what is there, what the labels say, how long it will take. Plain values, no widgets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from napari_fish._napari.build_job import Choices
+from napari_fish._napari.one_job import in_words
+from napari_fish.building.outlook import Outlook, outlook
+from napari_fish.database.labels import label_slides, read_labels
+from napari_fish.database.sheets import enumerated, read_sheet
+from napari_fish.errors import DatabaseError, FishError
+from napari_fish.slides.opening import expanded
+
+ROLES = ("slide", "patient", "site", "diagnosis", "stain")
+"""What a column of a labels file can be."""
+
+
+@dataclass(frozen=True)
+class Understood:
+    """A labels file as it was understood.
+
+    Attributes
+    ----------
+    header
+        Its columns.
+    columns
+        Which of them is slide, patient, site, diagnosis and stain, as far as known.
+    labelled, slides
+        Slides that a row is about, and all slides.
+    patients
+        How many there are.
+    notes
+        What the user should know.
+    problem
+        Why it cannot be used; empty if it can.
+    """
+
+    header: tuple[str, ...] = ()
+    columns: Mapping[str, str] | None = None
+    labelled: int = 0
+    slides: int = 0
+    patients: int = 0
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+
+    def __str__(self) -> str:
+        if self.problem:
+            return self.problem
+        text = f"{self.labelled} of {self.slides} slides labelled, {self.patients} patients."
+        return " ".join([text, *self.notes])
+
+
+def understand(
+    labels: str, columns: Mapping[str, str], slides: tuple[str, ...], patient: str | None
+) -> Understood:
+    """Read a labels file and match it to slides, given by id; a file that cannot be used says why."""
+    path = expanded(labels) if labels else None
+    header: tuple[str, ...] = ()
+    try:
+        header = read_sheet(path).header if path else ()
+        table = read_labels(path, columns=columns) if path else None
+        matched = label_slides(slides, table, patient)
+    except DatabaseError as error:
+        return Understood(header, columns, problem=in_words(error))
+    notes = [*(table.notes if table else ()), *matched.notes]
+    if table is not None and matched.unlabelled and len(matched.unlabelled) < len(slides):
+        notes.append(f"Without labels: {enumerated(matched.unlabelled[:4])}.")
+    patients = {known.patient.casefold() for known in matched.labels.values() if known.patient}
+    return Understood(
+        header,
+        table.understood if table else {},
+        len(slides) - len(matched.unlabelled),
+        len(slides),
+        len(patients),
+        tuple(note.replace("--patient", "Patient") for note in notes),
+    )
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What a build will be like.
+
+    Attributes
+    ----------
+    outlook
+        Slides, mosaics, bytes.
+    labels
+        What the labels say; None where there is neither a labels file nor a patient rule.
+    rate
+        Patches per second, as measured on this machine.
+    device
+        Where: cpu, cuda, …
+    """
+
+    outlook: Outlook
+    labels: Understood | None
+    rate: float | None
+    device: str
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the build will take, about."""
+        return None if self.rate is None else self.outlook.mosaics / self.rate
+
+    def __str__(self) -> str:
+        seen = self.outlook
+        lines = [f"{count(len(seen.found), 'slide')} found, {seen.done} already done, {seen.to_do} to do."]
+        if seen.to_do:
+            what = f"About {count(seen.mosaics, 'mosaic')}"
+            if self.seconds is not None:
+                what += f", {duration(self.seconds)} on {self.device.upper()} ({self.rate:.2g} a second, measured here)"
+            lines.append(f"{what}; about {in_bytes(seen.size)} on disk, {in_bytes(seen.free)} free.")
+        if seen.size > seen.free:
+            lines.append("There is too little room on this disk.")
+        if seen.quarantined:
+            lines.append(f"{count(len(seen.quarantined), 'slide')} could not be read by an earlier build.")
+        return "\n".join(lines)
+
+
+def look(choices: Choices, *, progress: Any, should_stop: Any) -> Prospect:
+    """Look what a build would do; takes seconds, and minutes the first time on a slow machine."""
+    seen = outlook(
+        choices.slides, choices.database, choices.params, progress=progress, should_stop=should_stop
+    )
+    names = tuple(one.slide for one in seen.found)
+    labels = None
+    if choices.labels or choices.params.patient:
+        labels = understand(choices.labels, choices.columns, names, choices.params.patient)
+    rate, device = measured_rate(
+        seen.encoder or choices.params.encoder, choices.params.device, seen.to_do > 0
+    )
+    return Prospect(seen, labels, rate, device)
+
+
+def measured_rate(encoder: str | None, device: str, measure: bool) -> tuple[float | None, str]:
+    """Return patches per second of an encoder on a device, and which device it is; measured if need be."""
+    from napari_fish.encode import DEFAULT_ENCODER, load_encoder
+    from napari_fish.encode.bundle import find_bundle, read_card
+    from napari_fish.encode.device import keep_triton_out, pick_device
+    from napari_fish.encode.rate import known_rate, measure_rate, remember_rate
+
+    keep_triton_out()
+    kind = str(pick_device(device))
+    name = encoder or DEFAULT_ENCODER
+    card = read_card(find_bundle(name))
+    rate = known_rate(card.sha256, kind)
+    if rate is None and measure:
+        try:
+            rate = measure_rate(load_encoder(name, kind))
+        except FishError:
+            return None, kind  # the build will say what is wrong, and it can be another's business to mend it
+        remember_rate(card.sha256, kind, rate)
+    return rate, kind
+
+
+def count(number: int, what: str) -> str:
+    """Return a number of things in words."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}".replace(",", "\u202f")
+
+
+def in_bytes(size: float) -> str:
+    """Return a size for people."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if size >= 10 or unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def duration(seconds: float) -> str:
+    """Return a time span for people."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours < 48 else f"{hours / 24:.1f} days"
+
+
+def suggested_place(slides: str) -> str:
+    """Return where the database of a folder of slides may go: beside it."""
+    folder = Path(slides)
+    return str(folder.parent / f"{folder.name if folder.is_dir() else folder.stem}.fish") if slides else ""

@@ -1,0 +1,203 @@
+"""The *Database* dock widget: from a folder of slides to a database that can be searched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qtpy.QtCore import QSize, Qt
+from qtpy.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QScrollArea,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_fish._napari import preferences
+from napari_fish._napari.build_panel import EMPTY, BuildPanel
+from napari_fish._napari.build_survey import count
+from napari_fish._napari.controls import named
+from napari_fish._napari.docks import Settler
+from napari_fish._napari.inspect_panel import InspectPanel
+from napari_fish._napari.path_field import dropped_paths
+from napari_fish._napari.session import session_of
+from napari_fish.building.summary import Summary
+from napari_fish.database.schema import FILE
+
+if TYPE_CHECKING:
+    import napari.viewer
+
+OWNER = "database"
+WIDTH = 380
+
+
+class DatabaseWidget(QWidget):
+    """Builds, opens, inspects and looks after databases; the one that is open serves all our widgets.
+
+    Parameters
+    ----------
+    viewer : napari.Viewer
+        Whose widgets share the database.
+    """
+
+    def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        Settler(self)
+        self._session = session_of(viewer)
+        self._make()
+        self._connect()
+        self.setAcceptDrops(True)
+        self._opening = False
+        self._opened(self._session.database)
+        if self._session.database is None:
+            self.inspect.path.put(preferences.default_database(), tell=False)
+        self._say(EMPTY)
+
+    @property
+    def busy(self) -> bool:
+        """Whether something long is going on here."""
+        return self.build.building or self.inspect.busy
+
+    def open(self, path: str | Path) -> None:
+        """Open a database for all our widgets."""
+        if str(path):
+            self._opening = True
+            self.opened.setText(f"Opening {Path(path).name} …")
+            self._session.open(path, preferences.preferred_device())
+
+    def cancel(self) -> None:
+        """Stop what is going on; returns at once."""
+        self.build.cancel()
+        self.inspect.cancel()
+
+    def closeEvent(self, event: Any) -> None:
+        """Stop what is under way; finished slides are kept."""
+        self.cancel()
+        super().closeEvent(event)
+
+    def dragEnterEvent(self, event: Any) -> None:
+        """Take files and folders."""
+        if dropped_paths(event):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: Any) -> None:
+        """Open a database, or take what is dropped as slides or labels."""
+        for path in dropped_paths(event):
+            if (path / FILE).is_file():
+                self.open(path)
+            else:
+                self.tabs.setCurrentIndex(0)
+                self.build.form.take(path)
+        event.acceptProposedAction()
+
+    def _opened(self, database: Any) -> None:
+        self.inspect.show_database(None if database is None else database.path)
+        if database is not None:
+            preferences.remember("database", str(database.path))
+            preferences.remember_recent("databases", str(database.path))
+            self.opened.setText(f"Open: {database.path.name}, {count(len(database), 'slide')}")
+            self.opened.setToolTip(str(database.path))
+        else:
+            self.opened.setText("No database is open.")
+
+    def _built(self, summary: Summary) -> None:
+        """Open what was built, or show what is new in it."""
+        database = self._session.database
+        if database is not None and database.path.resolve() == summary.database.resolve():
+            self._session.refresh()
+        else:
+            self.open(summary.database)
+
+    def _altered(self, path: Path) -> None:
+        database = self._session.database
+        if database is not None and database.path == path:
+            self._session.refresh()
+
+    def _extend(self, path: str) -> None:
+        self.build.form.extend(path)
+        self.tabs.setCurrentIndex(0)
+        self._say("Choose a folder of slides to add.")
+
+    def _running(self, *_: Any) -> None:
+        """Let the controls at the bottom fit what is going on."""
+        self.stop.setVisible(self.busy)
+        self.hold.setVisible(self.build.building)
+        self.hold.setText("Resume" if self.build.paused else "Pause")
+        self.bar.setVisible(self.busy)
+        self.inspect.set_usable(not self.build.building)
+        if not self.busy:
+            self.bar.reset()
+
+    def _pause(self) -> None:
+        self.build.pause()
+        self._running()
+
+    def _progress(self, done: int, total: int) -> None:
+        self.bar.setMaximum(total)
+        self.bar.setValue(done)
+        self.bar.setFormat(f"{done} of {total}")
+
+    def _say(self, text: str, wrong: bool = False) -> None:
+        self.state.setText(text)
+        self.state.setStyleSheet("color: #e05050;" if wrong else "")
+
+    def _connect(self) -> None:
+        for panel in (self.build, self.inspect):
+            panel.said.connect(self._say)
+            panel.progressed.connect(self._progress)
+            panel.running.connect(self._running)
+        self.build.built.connect(self._built)
+        self.inspect.wanted.connect(self.open)
+        self.inspect.extend.connect(self._extend)
+        self.inspect.altered.connect(self._altered)
+        self.stop.clicked.connect(self.cancel)
+        self.hold.clicked.connect(self._pause)
+        self._session.database_changed.connect(self._opened)
+        self._session.failed.connect(self._failed)
+        self._session.ended.connect(self._session_ended)
+        self._running()
+
+    def _failed(self, text: str) -> None:
+        """Say why a database could not be opened; searches that fail are another widget's."""
+        if self._opening:
+            self._opened(self._session.database)
+            self._say(text, True)
+
+    def _session_ended(self) -> None:
+        self._opening = False
+
+    def _make(self) -> None:
+        self.build, self.inspect = BuildPanel(), InspectPanel()
+        self.tabs = named(OWNER, QTabWidget(), "pages", "Build a database, or look at one.")
+        for panel, title in ((self.build, "Build"), (self.inspect, "Inspect")):
+            scroll = QScrollArea()
+            scroll.setWidgetResizable(True)
+            scroll.setFrameShape(QFrame.Shape.NoFrame)
+            scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+            scroll.setWidget(panel)
+            self.tabs.addTab(scroll, title)
+        self.opened = named(OWNER, QLabel(), "opened", "The database that all our widgets use.")
+        self.bar = named(OWNER, QProgressBar(), "progress", "How far it is.")
+        self.hold = named(OWNER, QPushButton("Pause"), "pause", "Hold the build, or let it go on.")
+        self.stop = named(OWNER, QPushButton("Cancel"), "cancel", "Stop; finished slides are kept.")
+        self.state = named(OWNER, QLabel(), "state", "What is open, running or wrong.")
+        self.state.setWordWrap(True)
+        self.state.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        row = QHBoxLayout()
+        row.addWidget(self.bar, 1)
+        row.addWidget(self.hold)
+        row.addWidget(self.stop)
+        layout = QVBoxLayout(self)
+        layout.addWidget(self.opened)
+        layout.addWidget(self.tabs, 1)
+        layout.addLayout(row)
+        layout.addWidget(self.state)
+
+    def sizeHint(self) -> QSize:
+        """Return the size it likes in a dock."""
+        return QSize(WIDTH, 760)

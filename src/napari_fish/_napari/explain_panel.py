@@ -1,0 +1,285 @@
+"""Why a slide is in the answer: the regions that match side by side, and what became of all others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qtpy.QtCore import QRect, QSize, Qt, Signal
+from qtpy.QtGui import QColor, QIcon, QImage, QPainter, QPixmap
+from qtpy.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QHeaderView,
+    QLabel,
+    QScrollArea,
+    QTableWidget,
+    QTableWidgetItem,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+from superqt import QFlowLayout
+
+from napari_fish._napari.controls import named
+from napari_fish._napari.gallery_order import regions_in_words, where_from
+from napari_fish._napari.look import look_of
+from napari_fish._napari.thumbnail_loader import Key, PictureLoader
+from napari_fish.search import Hit, Results, SlideHit
+from napari_fish.search.colours import Colours
+from napari_fish.search.reportparts import FATES, bits, closeness
+from napari_fish.search.values import ListFate
+from napari_fish.search.verdict import matched_regions
+
+PICTURE = 104
+ICON = 40
+MOST_ROWS = 300
+COLUMNS = ("region", "what became of it", "votes for", "neighbours", "entropy")
+NOTHING_CHOSEN = "Click a slide to see why it was found."
+
+
+class Pair(QWidget):
+    """A region of the query beside the region of the slide that matches it; a click jumps there.
+
+    Parameters
+    ----------
+    hit, match
+        The slide, and which of its pairs.
+    loader
+        Where pictures come from.
+    colour
+        Of the slide's diagnosis.
+    """
+
+    clicked = Signal(object, object)
+    """The slide and the pair."""
+
+    def __init__(self, hit: SlideHit, match: Hit, loader: PictureLoader, colour: QColor) -> None:
+        super().__init__()
+        self._hit, self._match, self._loader, self._colour = hit, match, loader, colour
+        self.setObjectName(f"results.pair.{match.query_index}")
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setToolTip(
+            f"Left: region {match.query_index} of the query. Right: the region of {hit.name or hit.slide} at "
+            f"x {match.hit_box.x}, y {match.hit_box.y}.\n{bits(match.distance)}: {closeness(match.percentile)}.\n"
+            "Click to see it on the slide."
+        )
+        self.setFixedSize(2 * PICTURE + 3, PICTURE + self.fontMetrics().height() + 4)
+        loader.ready.connect(self._came)
+
+    def paintEvent(self, event: Any) -> None:
+        """Paint both regions and how far apart they are."""
+        look, match = look_of(self), self._match
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        ours, theirs = QRect(0, 0, PICTURE, PICTURE), QRect(PICTURE + 3, 0, PICTURE, PICTURE)
+        pictures = (
+            self._loader.query(match.query_index),
+            self._loader.region(self._hit.slide, match.hit_box),
+        )
+        for rect, image in zip((ours, theirs), pictures, strict=True):
+            painter.fillRect(rect, look.track)
+            if image is not None:
+                painter.drawImage(rect, image)
+        pen = painter.pen()
+        pen.setColor(self._colour)
+        pen.setWidth(2)
+        painter.setPen(pen)
+        painter.drawRect(theirs.adjusted(1, 1, -1, -1))
+        painter.setPen(look.text)
+        words = QRect(0, PICTURE + 2, self.width(), self.fontMetrics().height())
+        ours = "a slide you liked" if is_added(match) else f"region {match.query_index}"
+        painter.drawText(words, Qt.AlignmentFlag.AlignLeft, f"{ours}: {bits(match.distance)}")
+        painter.end()
+
+    def mouseReleaseEvent(self, event: Any) -> None:
+        """Jump to the pair."""
+        if event.button() == Qt.MouseButton.LeftButton and self.rect().contains(event.position().toPoint()):
+            self.clicked.emit(self._hit, self._match)
+
+    def _came(self, key: Key) -> None:
+        if key in (("query", self._match.query_index),) or key[1:] == (self._hit.slide, self._match.hit_box):
+            self.update()
+
+
+class ExplainPanel(QTabWidget):
+    """Two pages: why this slide, and what became of each region of the query.
+
+    Parameters
+    ----------
+    loader
+        Where pictures come from.
+    """
+
+    jumped = Signal(object, object)
+    """A slide and a pair to be shown on it."""
+
+    def __init__(self, loader: PictureLoader, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._loader = loader
+        self._results: Results | None = None
+        self._words = named("results", QLabel(NOTHING_CHOSEN), "why", "Why the chosen slide was found.")
+        self._words.setWordWrap(True)
+        self._words.setTextFormat(Qt.TextFormat.PlainText)
+        self._words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._pairs = QWidget()
+        self._flow = QFlowLayout(self._pairs)
+        self._flow.setContentsMargins(0, 0, 0, 0)
+        inside = QWidget()
+        stack = QVBoxLayout(inside)
+        stack.setContentsMargins(6, 6, 6, 6)
+        stack.addWidget(self._words)
+        stack.addWidget(self._pairs)
+        stack.addStretch()
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setWidget(inside)
+        self.addTab(scroll, "Why this slide")
+        self.addTab(self._make_regions(), "Query regions")
+        self.setTabToolTip(0, "The regions that match, and how certain they are.")
+        self.setTabToolTip(
+            1, "What became of each region of the query: what counted, what was dropped and why."
+        )
+        loader.ready.connect(self._icon_came)
+        self.currentChanged.connect(self._load_icons)
+
+    def show_results(self, results: Results | None) -> None:
+        """Show the regions of a query, and no slide yet."""
+        self._results = results
+        self.show_hit(None)
+        self._summary.setText("" if results is None else regions_summary(results))
+        lists = () if results is None else results.explanation.lists
+        order = list(FATES)
+        rows = sorted(lists, key=lambda f: (order.index(f.fate), f.entropy or 0.0, f.query_index))[:MOST_ROWS]
+        labelled = any(fate.entropy is not None for fate in rows)
+        for column in (2, 4):
+            self._table.setColumnHidden(column, not labelled)
+        self._table.setRowCount(len(rows))
+        self._icons: dict[int, QTableWidgetItem] = {}
+        for i, fate in enumerate(rows):
+            self._fill_row(i, fate)
+        self._load_icons()
+
+    def show_hit(self, hit: SlideHit | None) -> None:
+        """Say why a slide was found."""
+        while self._flow.count():
+            gone = self._flow.takeAt(0).widget()
+            gone.hide()
+            gone.deleteLater()
+        if hit is None or self._results is None:
+            self._words.setText(NOTHING_CHOSEN if self._results is not None else "")
+            return
+        self._words.setText(why_in_words(hit, self._results))
+        colour = QColor(Colours.of_answers([self._results]).of(hit.diagnosis, look_of(self).dark))
+        for match in hit.matches:
+            pair = Pair(hit, match, self._loader, colour)
+            pair.clicked.connect(self.jumped)
+            self._flow.addWidget(pair)
+
+    def _make_regions(self) -> QWidget:
+        self._summary = named("results", QLabel(), "summary", "How the slides were ranked.")
+        self._summary.setWordWrap(True)
+        self._table = named("results", QTableWidget(0, len(COLUMNS)), "regions", "Each region of the query.")
+        self._table.setHorizontalHeaderLabels(COLUMNS)
+        self._table.verticalHeader().hide()
+        self._table.setIconSize(QSize(ICON, ICON))
+        self._table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self._table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self._table.setShowGrid(False)
+        self._table.setWordWrap(True)
+        header = self._table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
+        self._icons = {}
+        page = QWidget()
+        stack = QVBoxLayout(page)
+        stack.setContentsMargins(6, 6, 6, 6)
+        stack.addWidget(self._summary)
+        stack.addWidget(self._table)
+        return page
+
+    def _fill_row(self, row: int, fate: ListFate) -> None:
+        entropy = "" if fate.entropy is None else f"{fate.entropy:.2f}"
+        became = fate_in_words(fate)
+        for column, text in enumerate((str(fate.query_index), became, fate.vote, str(fate.length), entropy)):
+            item = QTableWidgetItem(text)
+            item.setToolTip(became if column < 2 else text)
+            if column >= 3:
+                item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+            self._table.setItem(row, column, item)
+        self._icons[fate.query_index] = self._table.item(row, 0)
+        self._table.setRowHeight(row, ICON + 4)
+
+    def _load_icons(self, *_: Any) -> None:
+        """Load the pictures of the table once it is looked at."""
+        if self.currentIndex() == 1:
+            for index, item in self._icons.items():
+                _set_icon(item, self._loader.query(index))
+
+    def _icon_came(self, key: Key) -> None:
+        if key[0] == "query" and self.currentIndex() == 1 and key[1] in self._icons:
+            _set_icon(self._icons[key[1]], self._loader.query(key[1]))
+
+
+def _set_icon(item: QTableWidgetItem, image: QImage | None) -> None:
+    if image is not None:
+        item.setIcon(QIcon(QPixmap.fromImage(image)))
+
+
+def is_added(match: Hit) -> bool:
+    """Whether the query's side of a pair is a region that thumbs up brought into the query."""
+    return match.query_box.width <= 0
+
+
+def fate_in_words(fate: ListFate) -> str:
+    """Say what became of a region of the query."""
+    if fate.fate == "kept":
+        return "counted"
+    return f"dropped: {fate.reason}" if fate.reason else FATES[fate.fate][0]
+
+
+def why_in_words(hit: SlideHit, results: Results) -> str:
+    """Say why a slide is where it is in the answer."""
+    lines = [
+        f"{hit.rank}. {hit.name or hit.slide}",
+        " · ".join(word for word in (hit.diagnosis or "diagnosis not known", where_from(hit)) if word),
+    ]
+    median = results.ranking == "label-free" or hit.filled
+    lines.append(
+        f"{'Median distance' if median else 'Distance'} {bits(hit.distance)}: {closeness(hit.percentile)}."
+    )
+    if hit.filled:
+        lines.append(
+            f"Filled in: nothing more was within the threshold of {results.threshold} bits, "
+            "and this is the nearest of the rest."
+        )
+    if hit.entropy is not None:
+        agree = "all agree" if hit.entropy < 0.005 else "they disagree" if hit.entropy > 1 else "most agree"
+        lines.append(f"The region that brought it has neighbours of entropy {hit.entropy:.2f} bits: {agree}.")
+    if any(is_added(match) and match.distance == 0 for match in hit.matches):
+        lines.append("You liked it: its own regions joined the query.")
+    near = matched_regions(hit, results)[0]
+    said = f"Matches {regions_in_words(hit, results)} within the threshold."
+    lines.append(said if near else "No pair is within the threshold.")
+    if hit.matches:
+        lines.append("Query left, this slide right:")
+    return "\n".join(lines)
+
+
+def regions_summary(results: Results) -> str:
+    """Say how the slides were ranked, in a few sentences."""
+    told = results.explanation
+    counted = sum(fate.fate == "kept" for fate in told.lists)
+    text = [f"Ranking {told.ranking}: {counted} of {len(told.lists)} regions counted."]
+    added = sum(box.width <= 0 for box in results.query_boxes)
+    if added:
+        text.append(f"Your thumbs up brought {added} of them.")
+    if told.prediction:
+        text.append(f"The most certain agree on {told.prediction}.")
+    if told.hit_threshold is not None:
+        text.append(f"Neighbours of uncertain regions counted up to {bits(told.hit_threshold)}.")
+    text += [f"Left out: {step}." for step in told.skipped_steps]
+    if len(told.lists) > MOST_ROWS:
+        text.append(f"The first {MOST_ROWS} are listed.")
+    return " ".join(text)

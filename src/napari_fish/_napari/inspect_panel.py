@@ -1,0 +1,299 @@
+"""The *Inspect* page of the Database widget: what is in a database, and its care."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from qtpy.QtCore import QTimer, Signal
+from qtpy.QtWidgets import (
+    QAbstractItemView,
+    QCheckBox,
+    QComboBox,
+    QFileDialog,
+    QGridLayout,
+    QGroupBox,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_fish._napari import care_jobs, preferences
+from napari_fish._napari.build_survey import count, in_bytes
+from napari_fish._napari.controls import named, offer
+from napari_fish._napari.import_panel import ImportPanel
+from napari_fish._napari.one_job import OneJob
+from napari_fish._napari.path_field import PathField
+from napari_fish._napari.tables import Table
+from napari_fish.archive.inspection import Inspection, inspect_database
+
+OWNER = "database"
+SURE_MS = 4000
+"""A removal must be confirmed within so long."""
+NOTHING = "No database is open. Open one here, or build one."
+
+
+class InspectPanel(QWidget):
+    """Opens databases, shows what is in them and looks after them beside the viewer."""
+
+    said = Signal(str, bool)
+    progressed = Signal(int, int)
+    running = Signal(bool)
+    wanted = Signal(str)
+    """A database to open in the viewer."""
+    extend = Signal(str)
+    """A database to add slides to."""
+    altered = Signal(object)
+    """The folder of a database that was changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inspection: Inspection | None = None
+        self._make()
+        self._look, self._care = OneJob(self), OneJob(self)
+        self._sure = QTimer(self, singleShot=True, interval=SURE_MS)
+        self._sure.timeout.connect(self._unsure)
+        self._look.failed.connect(self._cannot)
+        self._care.failed.connect(lambda text: self.said.emit(text, True))
+        self._care.cancelled.connect(lambda: self.said.emit("Stopped.", False))
+        self._care.progressed.connect(self.progressed)
+        self._care.ended.connect(self._ended)
+        self.show_database(None)
+
+    @property
+    def busy(self) -> bool:
+        """Whether the database is being looked after."""
+        return self._care.busy
+
+    def show_database(self, path: Path | None) -> None:
+        """Show what is in a database; None where none is open."""
+        self._look.cancel()
+        if path is None:
+            self.inspection = None
+            self.summary.setText(NOTHING)
+            self._show_tables()
+            return
+        self.path.put(path, tell=False)
+        self._look.start(self._seen, inspect_database, path)
+
+    def remove(self) -> None:
+        """Remove the selected slides, once the user has said so twice."""
+        chosen = [row[0] for row in self.slides.selected()]
+        if not chosen or self.inspection is None:
+            return
+        if not self._sure.isActive():
+            self.drop.setText(f"Click again: remove {count(len(chosen), 'slide')}")
+            self._sure.start()
+            return
+        self._unsure()
+        self._run("Removing …", care_jobs.remove, chosen)
+
+    def relocate(self, folder: str = "") -> None:
+        """Find slides that were moved, in a folder."""
+        folder = folder or QFileDialog.getExistingDirectory(self, "Choose where the slides are now")
+        if folder:
+            self._run("Looking for slides …", care_jobs.relocate, folder)
+
+    def export(self, target: str = "") -> None:
+        """Copy the database."""
+        target = (
+            target
+            or QFileDialog.getSaveFileName(self, "Choose a name for the copy", "", "Database (*.fish)")[0]
+        )
+        if target:
+            path = Path(target) if target.endswith(".fish") else Path(f"{target}.fish")
+            self._run("Copying …", care_jobs.copy, path, self.deidentify.isChecked())
+
+    def cancel(self) -> None:
+        """Stop what is going on."""
+        self._look.cancel()
+        self._care.cancel()
+        self.labels.cancel()
+
+    def set_usable(self, usable: bool) -> None:
+        """Let the database be changed, or not while a build is writing to it."""
+        there = self.inspection is not None
+        for button in (*self._buttons, self.drop, self.labels):
+            button.setEnabled(usable and there and not self.busy)
+
+    def _run(self, what: str, work: Any, *args: Any) -> None:
+        if self.inspection is None or self.busy:
+            return
+        self.said.emit(what, False)
+        self.progressed.emit(0, 0)
+        self._care.start(self._did, work, self.inspection.path, *args)
+        self.set_usable(False)
+        self.running.emit(True)
+
+    def _did(self, text: str) -> None:
+        self.said.emit(text, False)
+        if self.inspection is not None:
+            self.altered.emit(self.inspection.path)
+
+    def _ended(self) -> None:
+        self.running.emit(False)
+        self.set_usable(True)
+        if self.inspection is not None:
+            self.show_database(self.inspection.path)
+
+    def _unsure(self) -> None:
+        self._sure.stop()
+        self.drop.setText("Remove …")
+
+    def _cannot(self, text: str) -> None:
+        self.show_database(None)
+        self.said.emit(text, True)
+
+    def _seen(self, seen: Inspection) -> None:
+        self.inspection = seen
+        preferences.remember_recent("databases", str(seen.path))
+        self.summary.setText(described(seen))
+        self.summary.setToolTip(f"{seen.path}\nencoder {seen.weights_hash[:16]}")
+        self.labels.show_slides(seen.path, tuple(record.slide for record in seen.slides))
+        self._show_tables()
+
+    def _show_tables(self) -> None:
+        seen = self.inspection
+        offer(self.column, list(seen.columns) if seen else ["diagnosis"])
+        self._count()
+        rows = []
+        for record, mosaics in zip(seen.slides, seen.mosaics, strict=True) if seen else ():
+            where = "not where it was" if record.slide in seen.away else record.path
+            known = [f"{name}: {value}" for name, value in record.labels.items()]
+            tip = "\n".join([record.slide, where, *known])
+            rows.append((record.slide, record.diagnosis, record.site, record.patient, mosaics, tip))
+        self.slides.shown.show(rows)
+        self.set_usable(True)
+
+    def _count(self, *_: Any) -> None:
+        found = self.inspection.count_by(self.column.currentText()) if self.inspection else []
+        self.counts.shown.show(
+            (one.value or "(not known)", one.slides, one.mosaics, one.value) for one in found
+        )
+
+    def _make(self) -> None:
+        self.path = PathField(
+            OWNER, "open", "A database to open: NAME.fish; drop it here.", "folder", "Open a database"
+        )
+        self.path.line.setPlaceholderText("open a database: NAME.fish")
+        self.path.offer(preferences.recent("databases"))
+        self.path.changed.connect(lambda path: self.wanted.emit(path))
+        self.summary = named(OWNER, QLabel(), "summary", "What is in this database.")
+        self.summary.setWordWrap(True)
+        self.column = named(OWNER, QComboBox(), "count_by", "Count slides and mosaics by this column.")
+        self.counts = named(
+            OWNER, Table(("value", "slides", "mosaics")), "count_table", "Slides and mosaics by value."
+        )
+        self.counts.setMinimumHeight(120)
+        self.counts.setColumnWidth(0, 170)
+        self.counts.setColumnWidth(1, 60)
+        self.filter = named(OWNER, QLineEdit(), "filter", "Show only slides with this text in any column.")
+        self.filter.setPlaceholderText("filter slides")
+        self.filter.setClearButtonEnabled(True)
+        self.slides = named(
+            OWNER,
+            Table(("slide", "diagnosis", "site", "patient", "mosaics")),
+            "slide_table",
+            "All slides; select some to remove them.",
+        )
+        self.slides.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.slides.setMinimumHeight(160)
+        for number, width in enumerate((100, 90, 55, 55)):
+            self.slides.setColumnWidth(number, width)
+        self.drop = named(
+            OWNER,
+            QPushButton("Remove …"),
+            "remove",
+            "Forget the selected slides; their files stay where they are.",
+        )
+        self.deidentify = named(
+            OWNER,
+            QCheckBox("de-identified"),
+            "deidentify",
+            "The copy names no patient, file or folder and has no pictures of whole slides.",
+        )
+        self.deidentify.setChecked(True)
+        self.labels = ImportPanel(OWNER)
+        self.labels.wanted.connect(self._import)
+        self._lay_out()
+
+    def _import(self, labels: str, columns: dict[str, str], patient: str) -> None:
+        self._run("Importing labels …", care_jobs.import_labels, labels, columns, patient or None)
+
+    def _lay_out(self) -> None:
+        actions = (
+            ("Add slides …", "add", "Add slides on the Build page.", self._add),
+            (
+                "Relocate …",
+                "relocate",
+                "Find slides again after they were moved or renamed.",
+                lambda: self.relocate(),
+            ),
+            (
+                "Verify",
+                "verify",
+                "Read everything and check it.",
+                lambda: self._run("Verifying …", care_jobs.verify),
+            ),
+            (
+                "Compact",
+                "compact",
+                "Write the parts that are searched anew, without what was removed.",
+                lambda: self._run("Compacting …", care_jobs.compact),
+            ),
+            ("Export copy …", "export", "Copy the database, to give it away.", lambda: self.export()),
+        )
+        self._buttons = []
+        care = QGroupBox("Care")
+        grid = QGridLayout(care)
+        for number, (text, name, tip, react) in enumerate(actions):
+            button = named(OWNER, QPushButton(text), name, tip)
+            button.clicked.connect(react)
+            self._buttons.append(button)
+            grid.addWidget(button, number // 2, number % 2)
+        grid.addWidget(self.deidentify, 2, 1)
+        by = QHBoxLayout()
+        by.addWidget(QLabel("Count by"))
+        by.addWidget(self.column, 1)
+        find = QHBoxLayout()
+        find.addWidget(self.filter, 1)
+        find.addWidget(self.drop)
+        layout = QVBoxLayout(self)
+        layout.addWidget(self.path)
+        layout.addWidget(self.summary)
+        layout.addLayout(by)
+        layout.addWidget(self.counts)
+        layout.addLayout(find)
+        layout.addWidget(self.slides, 1)
+        layout.addWidget(self.labels)
+        layout.addWidget(care)
+        self.column.currentIndexChanged.connect(self._count)
+        self.filter.textChanged.connect(self.slides.narrow_to)
+        self.drop.clicked.connect(self.remove)
+
+    def _add(self) -> None:
+        if self.inspection is not None:
+            self.extend.emit(str(self.inspection.path))
+
+
+def described(seen: Inspection) -> str:
+    """Return what is in a database in a few lines."""
+    patients = len([one for one in seen.count_by("patient") if one.value])
+    near = "not calibrated" if seen.threshold is None else f"≤ {seen.threshold} of {seen.bits} bits"
+    preset, version = (seen.parameters.get(name, "unknown") for name in ("preset", "version"))
+    numbers = (len(seen.slides), "slide"), (patients, "patient"), (sum(seen.mosaics), "mosaic")
+    lines = [
+        ", ".join(count(*number) for number in numbers),
+        f"Encoder {seen.encoder}, preset {preset}, napari-fish {version}",
+        f"Near is {near}; {in_bytes(seen.size)} on disk",
+    ]
+    if seen.away:
+        lines.append(f"{count(len(seen.away), 'slide')} not where they were: use Relocate.")
+    if seen.quarantined:
+        lines.append(
+            f"{count(len(seen.quarantined), 'slide')} quarantined: choose their folder on the Build page."
+        )
+    return "\n".join(lines)

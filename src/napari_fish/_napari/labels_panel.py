@@ -1,0 +1,95 @@
+"""Which column of a labels file means what: guessed, shown, corrected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QComboBox, QGridLayout, QLabel, QVBoxLayout, QWidget
+
+from napari_fish._napari.build_survey import ROLES, Understood
+from napari_fish._napari.controls import named
+
+NONE = "(none)"
+_TIPS = {
+    "slide": "The column with the file names of the slides.",
+    "patient": "The column that tells patients apart; hits of the same patient are left out of answers.",
+    "site": "The column with the organ.",
+    "diagnosis": "The column with the diagnosis, which hits are coloured and ranked by.",
+    "stain": "The column with the stain.",
+}
+
+
+class LabelsPanel(QWidget):
+    """One box a role, filled with the columns of the file; hidden while there is no file.
+
+    Parameters
+    ----------
+    owner
+        First part of the object names.
+    prefix
+        Second part, where a widget has two of these.
+    """
+
+    changed = Signal()
+    """The user corrected a column."""
+
+    def __init__(self, owner: str, prefix: str = "column") -> None:
+        super().__init__()
+        self._boxes = {role: named(owner, QComboBox(), f"{prefix}_{role}", _TIPS[role]) for role in ROLES}
+        self.text = named(owner, QLabel(), f"{prefix}_text", "How the labels fit the slides.")
+        self.text.setWordWrap(True)
+        self._corrected: dict[str, str] = {}
+        grid = QGridLayout()
+        grid.setContentsMargins(12, 0, 0, 0)
+        grid.setVerticalSpacing(3)
+        for number, (role, box) in enumerate(self._boxes.items()):
+            box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+            box.setMinimumContentsLength(6)
+            box.activated.connect(self._correct)
+            row, column = divmod(number, 2)
+            grid.addWidget(QLabel(role), row, 2 * column)
+            grid.addWidget(box, row, 2 * column + 1)
+            grid.setColumnStretch(2 * column + 1, 1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        self._columns = QWidget()
+        self._columns.setLayout(grid)
+        layout.addWidget(self._columns)
+        layout.addWidget(self.text)
+        self.forget()
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """What the user corrected: a column for each such role, empty for none."""
+        return dict(self._corrected)
+
+    def forget(self) -> None:
+        """Forget the file and all corrections."""
+        self._corrected = {}
+        self.text.clear()
+        self.hide()
+
+    def show_understood(self, understood: Understood | None) -> None:
+        """Show how a file was understood; None where there is none."""
+        self.setVisible(understood is not None)
+        if understood is None:
+            return
+        self._columns.setVisible(bool(understood.header))
+        for role, box in self._boxes.items():
+            box.blockSignals(True)
+            box.clear()
+            box.addItems([NONE, *dict.fromkeys(name for name in understood.header if name)])
+            chosen = (understood.columns or {}).get(role, "")
+            at = next((i for i in range(box.count()) if box.itemText(i).casefold() == chosen.casefold()), 0)
+            box.setCurrentIndex(at)
+            box.blockSignals(False)
+        self.text.setText(str(understood))
+        self.text.setStyleSheet("color: #e05050;" if understood.problem else "")
+
+    def _correct(self, *_: Any) -> None:
+        """Take all boxes as they are: what was guessed for one must not move to another meanwhile."""
+        self._corrected = {
+            role: "" if box.currentText() == NONE else box.currentText() for role, box in self._boxes.items()
+        }
+        self.changed.emit()

@@ -1,0 +1,287 @@
+"""The *Results* dock widget: what was found, why, and what to do with it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QApplication, QMenu, QSplitter, QVBoxLayout, QWidget
+
+from napari_fish._napari.docks import Settler
+from napari_fish._napari.explain_panel import ExplainPanel
+from napari_fish._napari.gallery_model import GalleryModel
+from napari_fish._napari.gallery_view import GalleryView
+from napari_fish._napari.hover import FieldPreview
+from napari_fish._napari.results_controls import ResultsControls
+from napari_fish._napari.results_export import Exporter
+from napari_fish._napari.results_header import AnswerHeader, StateLines
+from napari_fish._napari.results_in_viewer import ResultsInViewer
+from napari_fish._napari.session import Answer, session_of
+from napari_fish._napari.thumbnail_loader import PictureLoader
+from napari_fish.search import Feedback, Results, SlideHit
+from napari_fish.search.verdict import notes_of
+
+if TYPE_CHECKING:
+    import napari.viewer
+
+NARROW = 640
+"""Px of width below which things stand below each other instead of side by side."""
+NO_DATABASE = (
+    "No database is open.\nOpen or build one with the Database widget, then search with the Search widget."
+)
+NO_ANSWER = (
+    "Nothing was searched for yet.\nOpen a slide or draw a box on it, and press Search in the Search widget."
+)
+
+
+class ResultsWidget(QWidget):
+    """Shows the current answer of the viewer's session.
+
+    Parameters
+    ----------
+    viewer : napari.Viewer
+        Where slides are opened and compared.
+    """
+
+    def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        Settler(self, bottom=True)
+        self._session = session_of(viewer)
+        self._answer: Answer | None = None
+        self._doing, self._error = "", ""
+        self._in_viewer = ResultsInViewer(viewer, self)
+        self._build()
+        self._listen()
+        self._arrange(*self._controls.arrangement)
+        if self._session.current is not None:
+            self._show(self._session.current)
+        self._mark(self._session.feedback)
+
+    @property
+    def answer(self) -> Answer | None:
+        """The answer shown."""
+        return self._answer
+
+    @property
+    def gallery(self) -> GalleryView:
+        """The cards."""
+        return self._gallery
+
+    @property
+    def exporter(self) -> Exporter:
+        """Writes the answer to files."""
+        return self._exporter
+
+    @property
+    def loading(self) -> bool:
+        """Whether pictures are still to come."""
+        return self._loader.busy
+
+    def search_from(self, hit: SlideHit, whole: bool) -> None:
+        """Search for a hit's best region, or for all of its slide."""
+        if self._answer is not None:
+            box = None if whole or not hit.matches else tuple(map(float, hit.matches[0].hit_box))
+            self._session.search(f"id:{hit.slide}", box, self._answer.params)
+
+    def judge(self, hit: SlideHit, relevant: bool) -> None:
+        """Note what the user says of a hit; saying it twice takes it back."""
+        if self._model.verdict(hit) is relevant:
+            self._session.withdraw(hit)
+        else:
+            self._session.judge(hit, relevant)
+
+    def closeEvent(self, event: Any) -> None:
+        """Take the wider field away."""
+        self._field.hide()
+        super().closeEvent(event)
+
+    def resizeEvent(self, event: Any) -> None:
+        """Put things below each other where there is little room beside."""
+        super().resizeEvent(event)
+        narrow = self.width() < NARROW
+        side = Qt.Orientation.Vertical if narrow else Qt.Orientation.Horizontal
+        if self._splitter.orientation() != side:
+            self._header.stack(narrow)
+            self._splitter.setOrientation(side)
+            self._splitter.setSizes([600, 400] if narrow else [640, 360])
+
+    def _listen(self) -> None:
+        session, gallery, controls, there = self._session, self._gallery, self._controls, self._in_viewer
+        session.answered.connect(self._show)
+        session.judged.connect(self._mark)
+        session.started.connect(self._started)
+        session.progressed.connect(self._lines.show_progress)
+        session.failed.connect(self._failed)
+        session.ended.connect(self._ended)
+        session.database_changed.connect(self._database_changed)
+        gallery.chosen.connect(self._chosen)
+        gallery.opened.connect(there.open)
+        gallery.judged.connect(self.judge)
+        gallery.rested.connect(self._field.show_hit)
+        gallery.left.connect(self._field.hide)
+        gallery.asked_menu.connect(self._show_menu)
+        controls.arranged.connect(self._arrange)
+        controls.refine.connect(session.refine)
+        controls.undo.connect(session.undo)
+        controls.compare.connect(there.compare)
+        controls.clear.connect(there.clear)
+        controls.zoom.connect(there.zoom_to)
+        controls.jump.connect(self._jump)
+        self._panel.jumped.connect(there.jump)
+        self._lines.cancelled.connect(session.cancel)
+        there.said.connect(self._lines.say)
+        there.changed.connect(self._update)
+
+    def _show(self, answer: Answer | None) -> None:
+        """Show an answer; the slide that was chosen stays so if it is in it."""
+        before = self._gallery.current_hit()
+        self._answer, self._error = answer, ""
+        results = None if answer is None else answer.results
+        self._model.show(results)
+        self._header.show_answer(answer)
+        self._panel.show_results(results)
+        self._lines.show_answer(answer)
+        self._lines.say("")
+        if results is not None and results.hits:
+            index = self._model.index_of(before.slide if before else "")
+            self._gallery.setCurrentIndex(
+                index if index.isValid() else self._model.index_of(results.hits[0].slide)
+            )
+            self._gallery.scrollTo(self._gallery.currentIndex())
+        self._update()
+
+    def _mark(self, feedback: Feedback) -> None:
+        self._model.mark(feedback)
+        self._update()
+
+    def _chosen(self, hit: SlideHit | None) -> None:
+        self._panel.show_hit(hit)
+        self._update()
+
+    def _jump(self) -> None:
+        hit = self._gallery.current_hit()
+        if hit is not None:
+            self._in_viewer.jump(hit)
+
+    def _arrange(self, size: str, sort: str, group: str) -> None:
+        chosen = self._gallery.current_hit()
+        self._gallery.set_size(size)
+        self._model.arrange(sort, group)
+        if chosen is not None:
+            self._gallery.setCurrentIndex(self._model.index_of(chosen.slide))
+
+    def _started(self, what: str) -> None:
+        self._doing, self._error = what, ""
+        self._lines.show_doing(what)
+        self._lines.say("")
+        self._update()
+
+    def _failed(self, message: str) -> None:
+        """Say what went wrong: in the gallery where it is empty, else above what is still shown."""
+        self._error = message
+        self._lines.say(message if self._model.rowCount() else "", wrong=True)
+        self._update()
+
+    def _ended(self) -> None:
+        self._doing = ""
+        self._lines.show_doing("")
+        self._update()
+
+    def _database_changed(self, database: Any) -> None:
+        self._show(None)
+
+    def _update(self) -> None:
+        """Bring everything that depends on the state up to date."""
+        answer, feedback = self._answer, self._session.feedback
+        found = answer is not None and bool(answer.results.hits)
+        self._controls.update_state(
+            answered=found,
+            chosen=self._gallery.current_hit() is not None,
+            comparing=self._in_viewer.comparing,
+            pending=0 if answer is None else pending_judgements(feedback, answer.feedback),
+            judged=len(feedback.judgements),
+        )
+        self._panel.setVisible(found)
+        self._gallery.say(self._message(), wrong=bool(self._error))
+
+    def _message(self) -> str:
+        """Return what to write where there are no cards."""
+        if self._doing or self._error:
+            return self._doing or self._error
+        if self._answer is not None:
+            return "\n".join(notes_of(self._answer.results))
+        return NO_DATABASE if self._session.database is None else NO_ANSWER
+
+    def _show_menu(self, hit: SlideHit, at: Any) -> None:
+        self.menu_of(hit).popup(at)
+
+    def menu_of(self, hit: SlideHit) -> QMenu:
+        """Return what can be done with a hit, as a menu."""
+        menu = QMenu(self)
+        menu.setObjectName("results.menu")
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        said = self._model.verdict(hit)
+        copy = partial(QApplication.clipboard().setText, hit.name or hit.slide)
+        for name, text, act in (
+            ("open", "Open the slide here\tEnter", partial(self._in_viewer.open, hit)),
+            ("jump", "Jump: show what matches on both slides", partial(self._in_viewer.jump, hit)),
+            ("", "", None),
+            ("up", ("✓ " if said else "") + "Relevant\t+", partial(self.judge, hit, True)),
+            ("down", ("✓ " if said is False else "") + "Not relevant\t-", partial(self.judge, hit, False)),
+            ("", "", None),
+            ("search_region", "Search from this region", partial(self.search_from, hit, False)),
+            ("search_slide", "Search from this whole slide", partial(self.search_from, hit, True)),
+            ("", "", None),
+            ("copy", "Copy the slide's name", copy),
+        ):
+            if act is None:
+                menu.addSeparator()
+                continue
+            action = menu.addAction(text)
+            action.setObjectName(f"results.menu.{name}")
+            action.triggered.connect(partial(_call, act))
+        return menu
+
+    def _to_export(self) -> tuple[Results, str, SlideHit | None] | None:
+        if self._answer is None:
+            return None
+        database = self._session.database
+        name = database.path.name if database is not None else ""
+        return self._answer.results, name, self._gallery.current_hit()
+
+    def _build(self) -> None:
+        """Lay out the parts."""
+        self._loader = PictureLoader(self)
+        self._model = GalleryModel(self._loader, self)
+        self._gallery = GalleryView(self._model)
+        self._gallery.setObjectName("results.gallery")
+        self._gallery.setAccessibleName("Slides found")
+        self._field = FieldPreview(self._loader, self)
+        self._panel = ExplainPanel(self._loader)
+        self._panel.setObjectName("results.explanation")
+        self._header, self._lines = AnswerHeader(), StateLines()
+        self._header.hide()
+        self._exporter = Exporter(self, self._to_export, self._lines.say)
+        self._controls = ResultsControls(self._exporter.menu)
+        self._splitter = QSplitter(Qt.Orientation.Horizontal)
+        self._splitter.setObjectName("results.splitter")
+        self._splitter.addWidget(self._gallery)
+        self._splitter.addWidget(self._panel)
+        self._splitter.setSizes([640, 360])
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 6, 6, 6)
+        layout.setSpacing(4)
+        for part in (self._header, self._controls, self._lines):
+            layout.addWidget(part)
+        layout.addWidget(self._splitter, 1)
+
+
+def pending_judgements(now: Feedback, searched: Feedback) -> int:
+    """Return how many slides are judged otherwise now than when the answer was made."""
+    one, other = ({j.hit.slide: j.relevant for j in each.in_force} for each in (now, searched))
+    return sum(one.get(slide) != other.get(slide) for slide in one.keys() | other.keys())
+
+
+def _call(act: Any, *_: Any) -> None:
+    act()

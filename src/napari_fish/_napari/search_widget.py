@@ -1,0 +1,376 @@
+"""The *Search* dock widget: what the user is looking at becomes a query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qtpy.QtCore import QMimeData, Qt, QTimer
+from qtpy.QtWidgets import (
+    QApplication,
+    QFileDialog,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+from superqt.utils import qimage_to_array
+
+from napari_fish._napari.controls import named
+from napari_fish._napari.docks import Settler, show_widget
+from napari_fish._napari.fold import Fold
+from napari_fish._napari.query_view import QueryView
+from napari_fish._napari.search_batch import BatchQueue, BatchView, Task
+from napari_fish._napari.search_database import DatabasePicker, is_database
+from napari_fish._napari.search_history import HistoryView
+from napari_fish._napari.search_params import ParamsPanel
+from napari_fish._napari.search_query import QueryPanel
+from napari_fish._napari.session import Answer, session_of
+from napari_fish._napari.shortcuts import bind_shortcuts
+from napari_fish.archive import Database
+from napari_fish.search import SearchParams
+
+if TYPE_CHECKING:
+    import napari.viewer
+
+PAUSE_MS = 200
+"""A search starts when box or parameters have not been changed for so long."""
+WRONG = "#e05050"
+
+
+class SearchWidget(QWidget):
+    """Searches the database for the slide or box that the user is looking at.
+
+    Parameters
+    ----------
+    viewer : napari.Viewer
+        Where the slides are open.
+    """
+
+    def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        Settler(self)
+        self._viewer = viewer
+        self._session = session_of(viewer)
+        self._drawn = QueryView(viewer)
+        self._changed = False
+        self._settled = True
+        self._waiting: Any = None
+        self._build(viewer)
+        self._box_pause = self._timer(self._box_rested)
+        self._params_pause = self._timer(self._ask_again)
+        self._connect()
+        self.setAcceptDrops(True)
+        bind_shortcuts(viewer)
+        self._database_changed(self._session.database)
+        if self._session.current is not None:
+            self._answered(self._session.current)
+        self.picker.open_last()
+
+    def search_slide(self) -> None:
+        """Search for the slide that is chosen."""
+        question = self.query.question()
+        if question is None:
+            self.say("Open a slide first: File > Open, or drop one on the viewer.", wrong=True)
+        else:
+            self._search(question, layer=question.layer.name)
+
+    def search_box(self) -> None:
+        """Search for the box, on the slide that it lies on."""
+        question = self.query.box_question()
+        if question is None:
+            self.say("There is no box on a slide. Press Draw box and click on the slide.", wrong=True)
+        else:
+            self._search(question, layer=question.layer.name)
+
+    def search_file(self, path: str | Path) -> None:
+        """Search for a slide or image on disk."""
+        self._search(Path(path), mpp=self.query.mpp if self.query.layer is None else None)
+
+    def search_again(self) -> None:
+        """Answer the current question with the parameters as shown."""
+        self._changed = True
+        self._ask_again()
+
+    def paste(self) -> None:
+        """Search for the image or file on the clipboard."""
+        if not self._take(QApplication.clipboard().mimeData()):
+            self.say("There is no image on the clipboard. Copy one, then paste it here.", wrong=True)
+
+    def choose_file(self) -> None:
+        """Ask for a slide or image and search for it."""
+        path, _ = QFileDialog.getOpenFileName(self, "Search for a slide or image")
+        if path:
+            self.search_file(path)
+
+    def queue_files(self) -> None:
+        """Ask for slides and search for one after the other."""
+        paths, _ = QFileDialog.getOpenFileNames(self, "Search for several slides")
+        if paths:
+            self.queue([Task(Path(path).name, Path(path)) for path in paths])
+
+    def queue_layers(self) -> None:
+        """Search for every slide that is open, one after the other."""
+        questions = self.query.all_questions()
+        self.queue([Task(one.layer.name, one, one.layer.name) for one in questions])
+
+    def queue(self, tasks: list[Task]) -> None:
+        """Search for slides one after the other, in the background."""
+        if not tasks:
+            self.say("Open a slide first: File > Open, or drop one on the viewer.", wrong=True)
+        elif self._session.database is None:
+            self.say("Open a database first.", wrong=True)
+        else:
+            self.history_fold.open()
+            self.batch.add(tasks, self.params.params())
+
+    def cancel(self) -> None:
+        """Stop what is going on; returns at once."""
+        self._waiting = None
+        if self._session.busy:
+            self.say("Stopping …")
+            self._session.cancel()
+
+    def reset(self) -> None:
+        """Back to the first values of all parameters; the current question is answered with them."""
+        self.query.reset()
+        self.params.show_params(SearchParams())
+        self._params_changed()
+
+    def say(self, text: str, wrong: bool = False) -> None:
+        """Show what is going on or went wrong."""
+        self.state.setText(f"⚠ {text}" if wrong else text)
+        self.state.setStyleSheet(f"color: {WRONG};" if wrong else "")
+
+    def closeEvent(self, event: Any) -> None:
+        """Let go of the viewer."""
+        self._box_pause.stop()
+        self._params_pause.stop()
+        self.batch.stop()
+        self.query.forget()
+        super().closeEvent(event)
+
+    def dragEnterEvent(self, event: Any) -> None:
+        """Welcome databases, slides and images."""
+        if event.mimeData().hasUrls() or event.mimeData().hasImage():
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: Any) -> None:
+        """Open a database, or search for what was dropped."""
+        if self._take(event.mimeData()):
+            event.acceptProposedAction()
+
+    def _take(self, data: QMimeData | None) -> bool:
+        """Open or search for what was pasted or dropped; return whether there was anything."""
+        if data is None:
+            return False
+        paths = [Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()]
+        if paths:
+            self._take_files(paths)
+        elif data.hasImage():
+            image = data.imageData()
+            image = image.toImage() if hasattr(image, "toImage") else image
+            self._search(qimage_to_array(image), mpp=self.query.mpp if self.query.layer is None else None)
+        else:
+            return False
+        return True
+
+    def _take_files(self, paths: Sequence[Path]) -> None:
+        databases = [path for path in paths if is_database(path)]
+        if databases:
+            self.picker.open(databases[0])
+        elif len(paths) == 1:
+            self.search_file(paths[0])
+        else:
+            self.queue([Task(path.name, path) for path in paths])
+
+    def _search(self, question: Any, layer: str = "", mpp: float | None = None) -> None:
+        """Ask the database, once it is open."""
+        self._box_pause.stop()
+        if self._session.database is None and self._session.busy:
+            self._waiting = partial(self._search, question, layer, mpp)
+            return
+        self._waiting, self._changed = None, False
+        self._session.search(question, params=self.params.params(), layer=layer, mpp=mpp)
+
+    def _box_changed(self) -> None:
+        if self.query.box.box() is None:
+            self._box_pause.stop()
+        elif self.query.live.isChecked():
+            self._box_pause.start()
+        else:
+            self.say("The box is placed; press Search this box.")
+
+    def _box_rested(self) -> None:
+        if self._session.database is None and not self._session.busy:
+            self.say("The box is placed. Open a database to search for it.")
+        else:
+            self.search_box()
+
+    def _params_changed(self) -> None:
+        self._changed = True
+        self._params_pause.start()
+
+    def _ask_again(self) -> None:
+        """Answer the current question with other parameters; while a search is going on, after it."""
+        if not self._changed or self._session.busy:
+            return
+        self._changed = False
+        self._session.search_again(self.params.params())
+
+    def _database_changed(self, database: Database | None) -> None:
+        self._settled = True
+        self.params.show_database(database)
+        if self._session.current is None:
+            self._drawn.clear()
+        if database is None:
+            self.say("Open a database to search in.")
+            return
+        card = database.encoder.card
+        self.query.set_patch(card.size * card.mpp)
+        self.say(f"{database.path.name} is open. Search for this slide, or draw a box.")
+        if self._waiting is not None:
+            # Only when the session has come to rest, or it would take this for its own end.
+            QTimer.singleShot(0, self._waiting)
+
+    def _started(self, what: str) -> None:
+        self._settled = False
+        self.say(what)
+        self.bar.setRange(0, 0)
+        self.bar.setVisible(True)
+        self.cancel_button.setEnabled(True)
+
+    def _progressed(self, done: int, total: int) -> None:
+        self.bar.setRange(0, total)
+        self.bar.setValue(done)
+
+    def _answered(self, answer: Answer) -> None:
+        self._settled = True
+        if not self._changed:
+            self.params.show_params(answer.params)
+        self.history.mark(answer)
+        self._drawn.show(answer)
+        show_widget(self._viewer, "Results")
+        self.say(result_in_words(answer))
+        self.state.setToolTip("\n".join(answer.results.notes) or "What is open, running or wrong.")
+
+    def _failed(self, message: str) -> None:
+        self._settled = True
+        self.say(message, wrong=True)
+
+    def _ended(self) -> None:
+        if not self._settled:
+            self.say("Stopped.")
+        self.bar.setVisible(False)
+        self.cancel_button.setEnabled(False)
+        self._ask_again()
+
+    def _timer(self, react: Any) -> QTimer:
+        timer = QTimer(self)
+        timer.setSingleShot(True)
+        timer.setInterval(PAUSE_MS)
+        timer.timeout.connect(react)
+        return timer
+
+    def _connect(self) -> None:
+        session = self._session
+        session.database_changed.connect(self._database_changed)
+        session.started.connect(self._started)
+        session.progressed.connect(self._progressed)
+        session.answered.connect(self._answered)
+        session.failed.connect(self._failed)
+        session.ended.connect(self._ended)
+        self.query.slide_wanted.connect(self.search_slide)
+        self.query.box_wanted.connect(self.search_box)
+        self.query.box_changed.connect(self._box_changed)
+        self.query.paste_wanted.connect(self.paste)
+        self.query.file_wanted.connect(self.choose_file)
+        self.query.said.connect(self.say)
+        self.params.changed.connect(self._params_changed)
+        self.history.chosen.connect(session.show)
+        self.queue_view.chosen.connect(session.show)
+        self.queue_view.files_wanted.connect(self.queue_files)
+        self.queue_view.layers_wanted.connect(self.queue_layers)
+        self.cancel_button.clicked.connect(self.cancel)
+        self.reset_button.clicked.connect(self.reset)
+
+    def _build(self, viewer: Any) -> None:
+        self.picker = DatabasePicker(self._session)
+        self.query = QueryPanel(viewer)
+        self.params = ParamsPanel()
+        self.batch = BatchQueue(self._session, self)
+        self.queue_view = BatchView(self.batch)
+        self.history = HistoryView(self._session)
+        self.bar = named("search", QProgressBar(), "progress", "How far the search is.")
+        self.bar.setTextVisible(False)
+        self.bar.setMaximumHeight(8)
+        self.bar.setVisible(False)
+        self.state = named("search", QLabel(), "state", "What is open, running or wrong.")
+        self.state.setWordWrap(True)
+        self.cancel_button = named("search", QPushButton("Cancel"), "cancel", "Stop what is going on.")
+        self.cancel_button.setEnabled(False)
+        self.reset_button = named("search", QPushButton("Reset"), "reset", "Back to the first values.")
+
+        more = Fold("search", "more", "Ranking and votes", "What is seldom changed.", self.params.more)
+        self.queue_fold = Fold(
+            "search", "queue", "Several slides", "Search for slides one after the other.", self.queue_view
+        )
+        self.history_fold = Fold("search", "recent", "Recent queries", "Go back to an answer.", self.history)
+        inside = QWidget()
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(4, 4, 4, 4)
+        for part in (
+            self.picker,
+            _line(),
+            self.query,
+            _line(),
+            self.params,
+            more,
+            self.queue_fold,
+            self.history_fold,
+        ):
+            column.addWidget(part)
+        column.addStretch()
+        scroll = QScrollArea()
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidgetResizable(True)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setWidget(inside)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.cancel_button)
+        buttons.addWidget(self.reset_button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4, 4, 4, 4)
+        layout.addWidget(scroll, 1)
+        layout.addWidget(self.bar)
+        layout.addWidget(self.state)
+        layout.addLayout(buttons)
+
+
+def result_in_words(answer: Answer) -> str:
+    """Return what was found and how long each step took, in a line."""
+    results = answer.results
+    steps = {name: ms for name, ms in results.elapsed_ms.items() if ms >= 0.5}
+    took = ", ".join(f"{name} {_duration(ms)}" for name, ms in steps.items())
+    took = f" ({took})" if took else ""
+    found = f"{len(results)} of {results.k} slides" if len(results) < results.k else f"{len(results)} slides"
+    return (
+        f"{found} for {results.query} in {_duration(sum(results.elapsed_ms.values()))}{took}; "
+        f"mode {results.mode}, ranking {results.ranking}."
+    )
+
+
+def _duration(ms: float) -> str:
+    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+
+
+def _line() -> QFrame:
+    line = QFrame()
+    line.setFrameShape(QFrame.Shape.HLine)
+    return line

@@ -1,0 +1,112 @@
+"""Tables of plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from qtpy.QtCore import QAbstractTableModel, QModelIndex, QSortFilterProxyModel, Qt
+from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QTableView
+
+Row = Sequence[Any]
+ROLE = Qt.ItemDataRole
+
+
+class Rows(QAbstractTableModel):
+    """Rows of texts and numbers; the last value of each row is its tooltip and is not shown.
+
+    Parameters
+    ----------
+    header
+        Names of the columns.
+    """
+
+    def __init__(self, header: Sequence[str], parent: Any = None) -> None:
+        super().__init__(parent)
+        self._header = tuple(header)
+        self.rows: list[Row] = []
+
+    def show(self, rows: Iterable[Row]) -> None:
+        """Show other rows."""
+        self.beginResetModel()
+        self.rows = list(rows)
+        self.endResetModel()
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Show further rows."""
+        if rows:
+            first = len(self.rows)
+            self.beginInsertRows(QModelIndex(), first, first + len(rows) - 1)
+            self.rows.extend(rows)
+            self.endInsertRows()
+
+    def rowCount(self, parent: QModelIndex | None = None) -> int:
+        """Return how many rows there are."""
+        return 0 if parent is not None and parent.isValid() else len(self.rows)
+
+    def columnCount(self, parent: QModelIndex | None = None) -> int:
+        """Return how many columns are shown."""
+        return 0 if parent is not None and parent.isValid() else len(self._header)
+
+    def headerData(self, section: int, orientation: Any, role: int = ROLE.DisplayRole) -> Any:
+        """Return the name of a column."""
+        if orientation == Qt.Orientation.Horizontal and role == ROLE.DisplayRole:
+            return self._header[section]
+        return None
+
+    def data(self, index: QModelIndex, role: int = ROLE.DisplayRole) -> Any:
+        """Return what a cell shows."""
+        row = self.rows[index.row()]
+        value = row[index.column()]
+        if role == ROLE.DisplayRole:
+            return f"{value:,}".replace(",", "\u202f") if isinstance(value, int) else str(value)
+        if role == ROLE.UserRole:
+            return value if isinstance(value, int) else str(value).casefold()
+        if role == ROLE.ToolTipRole:
+            return str(row[-1])
+        if role == ROLE.TextAlignmentRole and isinstance(value, int):
+            return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        return None
+
+
+class Table(QTableView):
+    """Shows rows, sorted by a click on a header and filtered by a text.
+
+    Parameters
+    ----------
+    header
+        Names of the columns; the first takes what width is left.
+    """
+
+    def __init__(self, header: Sequence[str], parent: Any = None) -> None:
+        super().__init__(parent)
+        self.shown = Rows(header, self)
+        self.proxy = QSortFilterProxyModel(self)
+        self.proxy.setSourceModel(self.shown)
+        self.proxy.setSortRole(ROLE.UserRole)
+        self.proxy.setFilterKeyColumn(-1)
+        self.proxy.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        self.setModel(self.proxy)
+        self.setSortingEnabled(True)
+        self.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setWordWrap(False)
+        self.setShowGrid(False)
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 6)
+        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        self.horizontalHeader().setStretchLastSection(True)
+        self.horizontalHeader().setMinimumSectionSize(40)
+        self.horizontalHeader().setDefaultAlignment(
+            Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        )
+
+    def narrow_to(self, text: str) -> None:
+        """Show only rows that hold a text in any column."""
+        self.proxy.setFilterFixedString(text)
+
+    def selected(self) -> list[Row]:
+        """Return the selected rows, as they were given, in the order of the table."""
+        indexes = sorted(self.selectionModel().selectedRows(), key=lambda index: index.row())
+        return [self.shown.rows[self.proxy.mapToSource(index).row()] for index in indexes]

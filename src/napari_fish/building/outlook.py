@@ -1,0 +1,164 @@
+"""What a build will take: slides to do, mosaics, bytes; from a look at a few slides."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_fish.building.params import BuildParams
+from napari_fish.building.survey import Candidate, survey
+from napari_fish.database.records import Quarantined
+from napari_fish.database.schema import FILE
+from napari_fish.database.truth import Truth
+from napari_fish.errors import Cancelled, FishError
+from napari_fish.mosaic import MosaicParams, preset
+from napari_fish.mosaic.grid import patch_size, patches_on
+from napari_fish.mosaic.reading import known_mpp
+from napari_fish.mosaic.tissue import segment
+from napari_fish.slides import open_slide
+from napari_fish.slides.opening import expanded
+
+ENOUGH_SLIDES = 8
+"""Slides looked at, spread over all that are to do."""
+ENOUGH_SECONDS = 6.0
+"""Looking ends after so long, with as many slides as there was time for."""
+CLUSTER_SHARES = (0.24, 0.17, 0.14, 0.12, 0.10, 0.08, 0.06, 0.05, 0.04)
+"""How patches of a slide usually spread over its colour clusters."""
+BYTES_A_MOSAIC = 420
+"""Of a mosaic in the truth and in the snapshot, without its picture, at 1024 bits."""
+BYTES_A_SLIDE = 68_000
+"""Of a slide's overview and of what is known of it."""
+BYTES_A_PICTURE_PX = 0.49
+"""Of a mosaic's JPEG and the pages of SQLite it fills, for each of its px."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a build would do.
+
+    Attributes
+    ----------
+    found, done
+        Slides found, and how many of them the database has as they are now.
+    mosaics
+        Mosaics that are to be encoded, about.
+    size
+        Bytes the database will grow by, about.
+    free
+        Bytes free where it will be.
+    quarantined
+        Slides that earlier builds could not encode.
+    encoder
+        Id of the encoder the database has; empty for a new one.
+    unreadable
+        How many of the slides looked at could not be read.
+    """
+
+    found: tuple[Candidate, ...]
+    done: int
+    mosaics: int
+    size: int
+    free: int
+    quarantined: tuple[Quarantined, ...] = ()
+    encoder: str = ""
+    unreadable: int = 0
+
+    @property
+    def to_do(self) -> int:
+        """Slides that are new, changed or were quarantined."""
+        return len(self.found) - self.done
+
+
+def outlook(
+    slides: str | Path,
+    database: str | Path,
+    params: BuildParams | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> Outlook:
+    """Say what a build would do, in seconds; parameters as for :func:`~napari_fish.building.build`."""
+    params, target = params or BuildParams(), expanded(database)
+    there = survey(slides, target)
+    mosaic, patches, encoder = preset(params.preset or "default"), bool(params.patches), ""
+    quarantined: tuple[Quarantined, ...] = ()
+    if (target / FILE).is_file():
+        truth = Truth.open(target, read_only=True)
+        try:
+            encoder, quarantined = truth.encoder, tuple(truth.quarantined)
+            known = truth.parameters
+            patches = bool(known.get("patches"))
+            mosaic = MosaicParams.from_dict(known["mosaic"]) if "mosaic" in known else mosaic
+        finally:
+            truth.close()
+    to_do = there.to_do
+    if patches:
+        mosaics, unreadable = len(to_do), 0
+    else:
+        mosaics, unreadable = _expected(to_do, mosaic, params.mpp, progress, should_stop)
+    picture = BYTES_A_PICTURE_PX * params.thumbnail_px**2
+    codes = 4096 if params.store_codes else 0
+    size = len(to_do) * BYTES_A_SLIDE + round(mosaics * (BYTES_A_MOSAIC + picture + codes))
+    return Outlook(
+        there.found, len(there.unchanged), mosaics, size, _free(target), quarantined, encoder, unreadable
+    )
+
+
+def _expected(
+    to_do: Sequence[Candidate],
+    params: MosaicParams,
+    mpp: float | None,
+    progress: Callable[[int, int], None] | None,
+    should_stop: Callable[[], bool] | None,
+) -> tuple[int, int]:
+    """Return about how many mosaics slides have, and how many of those looked at cannot be read."""
+    step = max(1, len(to_do) // ENOUGH_SLIDES)
+    sample = to_do[step // 2 :: step][:ENOUGH_SLIDES]
+    end = time.monotonic() + ENOUGH_SECONDS
+    mosaics, size, unreadable, looked = 0, 0, 0, 0
+    for one in sample:
+        if should_stop and should_stop():
+            raise Cancelled("looking at slides was stopped.")
+        if looked and time.monotonic() > end:
+            break
+        looked += 1
+        size += one.size
+        try:
+            mosaics += expected_mosaics(_patches(one, params, mpp, should_stop), params)
+        except (FishError, OSError):
+            unreadable += 1
+        if progress:
+            progress(looked, len(sample))
+    if not looked:
+        return 0, 0
+    # Large files have more tissue, so bytes scale better than the number of slides.
+    all_bytes = sum(one.size for one in to_do)
+    factor = all_bytes / size if size else len(to_do) / looked
+    return round(mosaics * factor), unreadable
+
+
+def _patches(
+    one: Candidate, params: MosaicParams, mpp: float | None, should_stop: Callable[[], bool] | None
+) -> int:
+    """Return how many patches lie on the tissue of a slide."""
+    with open_slide(one.path, mpp=mpp) as slide:
+        tissue = segment(slide, params.tissue, threads=1, should_stop=should_stop)
+        corners = patches_on(tissue, patch_size(known_mpp(slide), params))
+        return max(1, sum(map(len, corners)))
+
+
+def expected_mosaics(patches: int, params: MosaicParams) -> int:
+    """Return about how many of a slide's patches will stand for it."""
+    clusters = [share * patches for share in CLUSTER_SHARES]
+    return max(1, round(sum(int(params.share * n) or n for n in clusters)))
+
+
+def _free(folder: Path) -> int:
+    """Return the bytes free where a folder is or will be."""
+    for place in (folder, *folder.absolute().parents):
+        if place.exists():
+            return shutil.disk_usage(place).free
+    return 0

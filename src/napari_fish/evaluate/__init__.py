@@ -1,0 +1,8 @@
+"""How good it is: metrics, experiments, reports with figures."""
+
+from napari_fish.evaluate.evaluate import evaluate
+from napari_fish.evaluate.params import EvaluateParams
+from napari_fish.evaluate.report import to_html, to_json, write_report
+from napari_fish.evaluate.values import Evaluation
+
+__all__ = ["EvaluateParams", "Evaluation", "evaluate", "to_html", "to_json", "write_report"]

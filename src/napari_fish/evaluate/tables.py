@@ -1,0 +1,111 @@
+"""The tables of an evaluation, once for the page, the terminal and the widget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from napari_fish.evaluate.metrics import Score
+from napari_fish.evaluate.values import Evaluation, SpeedRow, WayScores
+
+Table = tuple[list[str], list[list[str]]]
+"""Head and lines."""
+
+
+def interval(score: Score) -> str:
+    """Write a share with its interval."""
+    return f"{score.value:.3f} [{score.low:.2f}, {score.high:.2f}]"
+
+
+def ways_table(ways: Sequence[WayScores], k: int, level: str) -> Table:
+    """Return one line a way, the most important columns first."""
+    head = ["", f"mMV@{k} macro", f"mMV@{k}", f"mAP@{k} macro", f"mAP@{k}", "top-1", f"top-{k}", f"fewer than {k}",
+            "filled in", "recall", "median ms", "95 % ms"]  # fmt: skip
+    lines = []
+    for way in ways:
+        time = way.latency
+        lines.append(
+            [
+                way.name if level == "patch" or way.ranking == way.name else f"{way.name}, ranking {way.ranking}",
+                interval(way.mmv_macro), interval(way.mmv), interval(way.map_macro), interval(way.map),
+                interval(way.top1), interval(way.topk), f"{100 * way.short:.1f} %", f"{100 * way.filled:.1f} %",
+                "" if way.recall is None else f"{way.recall:.3f}",
+                "" if time is None else f"{time.median:.1f}", "" if time is None else f"{time.p95:.1f}",
+            ]
+        )  # fmt: skip
+    if all(way.latency is None for way in ways):
+        head, lines = head[:8], [line[:8] for line in lines]
+    return head, lines
+
+
+def definitions_table(ways: Sequence[WayScores], k: int) -> Table:
+    """Return the paper's definitions and those of the published program side by side."""
+    head = ["", f"mMV@{k}, short answers need more than ⌈k/2⌉ (paper)", "… need ⌈k/2⌉ (released)",
+            f"mAP@{k}, divided by the relevant ones (paper)", "… divided by 5 (released)"]  # fmt: skip
+    return head, [
+        [way.name, *(interval(s) for s in (way.mmv, way.mmv_released, way.map, way.map_released))]
+        for way in ways
+    ]
+
+
+def labels_table(way: WayScores, k: int) -> Table:
+    """Return one line a label."""
+    head = ["", "queries", f"mMV@{k}", f"mAP@{k}", "top-1", f"top-{k}"]
+    return head, [
+        [label, str(one.n), *(interval(s) for s in (one.mmv, one.map, one.top1, one.topk))]
+        for label, one in way.per_label.items()
+    ]
+
+
+def short_table(ways: Sequence[WayScores]) -> Table:
+    """Return how many answers were short for each reason; no lines where none was."""
+    reasons = list(dict.fromkeys(why for way in ways for why in way.why_short))
+    head = ["queries answered short because", *reasons]
+    return head, [
+        [way.name, *(str(way.why_short.get(why, 0)) for why in reasons)] for way in ways if way.why_short
+    ]
+
+
+def speed_table(rows: Sequence[SpeedRow]) -> Table:
+    """Return one line a size and mode."""
+    head = ["", "slides", "mosaics", "mode", "patch: median ms", "5 to 95 %", "slide: median ms", "5 to 95 %"]
+    lines = []
+    for row in rows:
+        line = [row.what, str(row.slides), str(row.mosaics), row.mode]
+        for times in (row.patch, row.slide):
+            line += (
+                ["", ""] if times is None else [f"{times.median:.2f}", f"{times.p5:.2f} to {times.p95:.2f}"]
+            )
+        lines.append(line)
+    return head, lines
+
+
+def storage_lines(evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Return what the database takes, in words."""
+    lines: list[tuple[str, str]] = []
+    kept = evaluation.storage
+    if kept is not None:
+        slides = max(1, kept.slides)
+        lines += [
+            (
+                "Index",
+                f"{kept.index_per_mosaic:.0f} bytes a mosaic, {kept.index / slides / 1e3:.1f} kB a slide",
+            ),
+            ("Truth (SQLite)", f"{kept.truth / slides / 1e3:.1f} kB a slide"),
+            ("Thumbnails", f"{kept.thumbnails / slides / 1e3:.1f} kB a slide"),
+        ]
+        if kept.codes:
+            lines.append(("Latent codes", f"{kept.codes / slides / 1e3:.1f} kB a slide"))
+    if evaluation.encode_ms is not None:
+        time = evaluation.encode_ms
+        lines.append(("Reading and encoding", f"{time.median / 1e3:.1f} s a slide (median of {time.n})"))
+    return lines
+
+
+def as_text(table: Table) -> str:
+    """Lay a table out for the terminal."""
+    head, lines = table
+    widths = [max(len(line[i]) for line in (head, *lines)) for i in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in (head, *lines)
+    )

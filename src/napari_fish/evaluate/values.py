@@ -1,0 +1,238 @@
+"""What an evaluation says: plain values, for people and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_fish.evaluate.metrics import Score
+
+
+@dataclass(frozen=True)
+class LabelScores:
+    """How well queries of one label are answered.
+
+    Attributes
+    ----------
+    n
+        Queries.
+    mmv, map, top1, topk
+        Majority of the first k right, average precision, first right, any of k right.
+    """
+
+    n: int
+    mmv: Score
+    map: Score
+    top1: Score
+    topk: Score
+
+
+@dataclass(frozen=True)
+class Times:
+    """Times of single searches in ms."""
+
+    median: float
+    p5: float
+    p95: float
+    n: int
+
+    @classmethod
+    def of(cls, milliseconds: list[float]) -> Times:
+        """Describe measured times."""
+        low, middle, high = np.quantile(milliseconds, (0.05, 0.5, 0.95)).tolist()
+        return cls(middle, low, high, len(milliseconds))
+
+
+@dataclass(frozen=True, eq=False)
+class WayScores:
+    """One line of the table.
+
+    Attributes
+    ----------
+    name, mode, ranking
+        What was asked for.
+    mmv, mmv_macro, map, map_macro
+        Over all queries and averaged over labels, as the paper defines them.
+    mmv_released, map_released
+        As the published program computes them: short answers right with ceil(k / 2), precision divided by 5.
+    top1, topk, top1_macro, topk_macro
+        First right; any of k right.
+    short
+        Share of queries with fewer than k slides.
+    why_short
+        How many, by reason.
+    filled
+        Share of queries completed from exact search.
+    per_label
+        The same for each label.
+    confusion : int64, shape (n_labels + 1, n_labels)
+    hamming : float64, shape (n_labels, n_labels)
+        See :mod:`~napari_fish.evaluate.matrices`.
+    latency
+        Of single searches; None where not measured.
+    recall
+        Share of true neighbours found; None where not measured.
+    """
+
+    name: str
+    mode: str
+    ranking: str
+    mmv: Score
+    mmv_macro: Score
+    map: Score
+    map_macro: Score
+    mmv_released: Score
+    map_released: Score
+    top1: Score
+    topk: Score
+    top1_macro: Score
+    topk_macro: Score
+    short: float
+    why_short: Mapping[str, int]
+    filled: float
+    per_label: Mapping[str, LabelScores]
+    confusion: NDArray[np.int64]
+    hamming: NDArray[np.float64]
+    latency: Times | None = None
+    recall: float | None = None
+
+
+@dataclass(frozen=True)
+class SpeedRow:
+    """How long searches take in a database of some size.
+
+    Attributes
+    ----------
+    what
+        What was searched: a part of the database, or the database with noisy copies.
+    slides, mosaics
+        Its size.
+    mode
+        How it was searched.
+    patch, slide
+        Times of a search for one mosaic, and for a whole slide; None where there was nothing to ask.
+    """
+
+    what: str
+    slides: int
+    mosaics: int
+    mode: str
+    patch: Times
+    slide: Times | None
+
+
+@dataclass(frozen=True)
+class Example:
+    """A query and what was found, for the eye.
+
+    Attributes
+    ----------
+    name, label
+        Of the query.
+    right
+        Whether the majority of its answer has its label.
+    picture
+        JPEG of the region of the query that matches best; None for none.
+    hits
+        Name, label, distance in bits and JPEG of the matching region of each slide found.
+    """
+
+    name: str
+    label: str
+    right: bool
+    picture: bytes | None
+    hits: tuple[tuple[str, str, float, bytes | None], ...]
+
+
+@dataclass(frozen=True)
+class Storage:
+    """What the database takes on disk, in bytes.
+
+    Attributes
+    ----------
+    index
+        What is searched.
+    truth, thumbnails, codes
+        What is kept besides.
+    mosaics, slides
+        How many there are.
+    """
+
+    index: int
+    truth: int
+    thumbnails: int
+    codes: int
+    mosaics: int
+    slides: int
+
+    @property
+    def index_per_mosaic(self) -> float:
+        """Bytes a mosaic takes in the index."""
+        return self.index / max(1, self.mosaics)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What an evaluation found.
+
+    Attributes
+    ----------
+    database, queries
+        Names; ``queries`` is empty for leave-one-patient-out.
+    level, target, k
+        What was asked.
+    n_queries, n_slides, n_patients
+        Queries, slides in the database, patients among the queries.
+    threshold
+        θ_h in bits.
+    labels
+        The labels that queries have.
+    ways, ablation
+        Lines of the tables.
+    storage
+        Bytes on disk; None where the database is in memory.
+    speed
+        Times over growing databases.
+    encode_ms
+        Time to read and encode slides, where it was measured.
+    examples
+        Queries with what was found.
+    notes
+        What the reader must know.
+    about
+        Command, versions, date and parameters, for the record.
+    """
+
+    database: str
+    queries: str
+    level: str
+    target: str
+    k: int
+    n_queries: int
+    n_slides: int
+    n_patients: int
+    threshold: int
+    labels: tuple[str, ...]
+    ways: tuple[WayScores, ...]
+    ablation: tuple[WayScores, ...] = ()
+    storage: Storage | None = None
+    speed: tuple[SpeedRow, ...] = ()
+    encode_ms: Times | None = None
+    examples: tuple[Example, ...] = ()
+    notes: tuple[str, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def main(self) -> WayScores:
+        """The line users get unless they choose: the first."""
+        return self.ways[0]
+
+    def save(self, path: Any) -> None:
+        """Write the report as one HTML file."""
+        from napari_fish.evaluate.report import write_report
+
+        write_report(self, path)

@@ -1,0 +1,127 @@
+"""What an answer is worth, in few words and numbers: who votes for what, how certainly, and whether anything is near."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal
+
+from napari_fish.search.values import Results, SlideHit
+
+FAR = 5.0
+"""Percent: when every hit is farther than so many random pairs, chance would have found it too."""
+CERTAIN, FAIR = 0.75, 0.5
+"""Certainties from which on a vote is called certain, and fairly certain."""
+
+
+@dataclass(frozen=True)
+class Vote:
+    """What speaks for one label.
+
+    Attributes
+    ----------
+    label
+        Empty for slides whose diagnosis is not known.
+    count
+        Voters.
+    share
+        Of all voters, 0 to 1.
+    certainty
+        1 where all neighbours of the voters carry one label, 0 where they carry all labels alike; None where the
+        voters are slides.
+    """
+
+    label: str
+    count: int
+    share: float
+    certainty: float | None = None
+
+
+@dataclass(frozen=True)
+class Tally:
+    """All votes, the most first.
+
+    Attributes
+    ----------
+    votes
+        By label.
+    voters
+        Who votes: the query's regions, or, where the ranking takes no labels, the slides found.
+    """
+
+    votes: tuple[Vote, ...]
+    voters: Literal["regions", "slides"]
+
+    @property
+    def total(self) -> int:
+        """How many voted."""
+        return sum(vote.count for vote in self.votes)
+
+
+def tally(results: Results) -> Tally:
+    """Count the votes of an answer."""
+    voters = [fate for fate in results.explanation.lists if fate.fate == "kept" and fate.vote]
+    if not voters:
+        found = Counter(hit.diagnosis for hit in results.hits)
+        return Tally(
+            tuple(Vote(label, n, n / found.total()) for label, n in found.most_common()), voters="slides"
+        )
+    most = math.log2(max(2, len({label for fate in results.explanation.lists for label in fate.votes})))
+    votes = []
+    for label, n in Counter(fate.vote for fate in voters).most_common():
+        mean = sum(fate.entropy or 0.0 for fate in voters if fate.vote == label) / n
+        votes.append(Vote(label, n, n / len(voters), min(1.0, max(0.0, 1 - mean / most))))
+    return Tally(tuple(votes), voters="regions")
+
+
+def certainty_in_words(certainty: float | None) -> str:
+    """Say how certain a vote is."""
+    if certainty is None:
+        return ""
+    return "certain" if certainty >= CERTAIN else "fairly certain" if certainty >= FAIR else "uncertain"
+
+
+def notes_of(results: Results) -> list[str]:
+    """Return what the reader must know, the most important first: nothing near, fewer, filled in, and why."""
+    if not results.hits:
+        return ["No slide was found.", *results.notes]
+    near = [match.distance for hit in results.hits for match in hit.matches]
+    closest = [_closest(hit) for hit in results.hits]
+    known = [percentile for percentile in closest if percentile is not None]
+    if len(known) == len(closest) and min(known) >= FAR:
+        said = f"All hits are farther than {_percent(min(known))} % of random pairs: nothing similar in this database."
+        return [said, *results.notes]
+    if near and min(near) > results.threshold:
+        said = (
+            f"Nothing in the database is within the threshold of {results.threshold} bits: "
+            "these are the nearest slides, but none of them is near."
+        )
+        return [said, *results.notes]
+    return list(results.notes)
+
+
+def _closest(hit: SlideHit) -> float | None:
+    """Return the percentile of a slide's nearest pair."""
+    known = [match.percentile for match in hit.matches if match.percentile is not None]
+    return min(known) if known else hit.percentile
+
+
+def _percent(value: float) -> str:
+    """Write a percentage, rounded down: 99.6 % is not all."""
+    return f"{math.floor(value):d}"
+
+
+def matched_regions(hit: SlideHit, results: Results) -> tuple[int, int]:
+    """Return how many of the query's regions match a slide within the threshold, and how many regions there are.
+
+    Only pairs that are reported count, see :attr:`~napari_fish.search.SearchParams.matches`.
+    """
+    near = {match.query_index for match in hit.matches if match.distance <= results.threshold}
+    return len(near), len(results.explanation.lists)
+
+
+def bar_of(distance: float, results: Results) -> tuple[float, float]:
+    """Return which part of a bar a distance fills, and where on it the threshold lies, 0 to 1 each."""
+    scale = 1.1 * max([1.0, float(results.threshold), *(hit.distance for hit in results.hits)])
+    return min(1.0, max(0.0, distance) / scale), min(1.0, results.threshold / scale)

@@ -1,0 +1,426 @@
+"""The Database widget: build, stop, resume, retry, inspect, look after."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from napari.components import ViewerModel
+from qtpy.QtCore import QMimeData, QPointF, Qt, QUrl
+from qtpy.QtGui import QDropEvent
+from qtpy.QtWidgets import QWidget
+
+from napari_fish._napari import preferences
+from napari_fish._napari.database_widget import DatabaseWidget
+from napari_fish._napari.session import session_of
+from napari_fish.building.build import build
+from napari_fish.building.params import BuildParams
+from napari_fish.database import DiskStore
+from tests.mosaic.conftest import glass
+from tests.slides.conftest import write_tiff
+
+from .tiny_slides import write_archive, write_encoder, write_slide
+
+SLIDES = 4
+LONG = 240_000
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cache")
+    write_encoder(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def tiny_encoder(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAPARI_FISH_CACHE", str(cache))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
+    """A folder with slides, and the database that an undisturbed build makes of them."""
+    folder = tmp_path_factory.mktemp("built")
+    slides = write_archive(folder / "slides", SLIDES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NAPARI_FISH_CACHE", str(cache))
+        build(slides, folder / "a.fish", slides / "labels.csv", BuildParams(encoder="tiny"))
+    return folder
+
+
+@pytest.fixture
+def archive(built: Path, tmp_path: Path) -> Path:
+    """A copy of it that may be changed."""
+    return Path(shutil.copytree(built, tmp_path / "archive"))
+
+
+@pytest.fixture
+def make_widget(qtbot: Any) -> Iterator[Callable[[], DatabaseWidget]]:
+    made: list[tuple[ViewerModel, DatabaseWidget]] = []
+
+    def make() -> DatabaseWidget:
+        viewer = ViewerModel()
+        widget = DatabaseWidget(viewer)
+        qtbot.addWidget(widget)
+        made.append((viewer, widget))
+        return widget
+
+    yield make
+    for viewer, widget in made:
+        widget.cancel()
+        session = session_of(viewer)
+        jobs = (widget.build._survey, widget.build._build, widget.inspect._look, widget.inspect._care)
+        idle = (*jobs, widget.build.form.device._job, widget.inspect.labels._job, session)
+        qtbot.waitUntil(lambda idle=idle: not any(job.busy for job in idle), timeout=LONG)
+        session.close()
+
+
+@pytest.fixture
+def widget(make_widget: Callable[[], DatabaseWidget]) -> DatabaseWidget:
+    return make_widget()
+
+
+def control(widget: QWidget, name: str) -> Any:
+    found = widget.findChild(QWidget, f"database.{name}")
+    assert found is not None, name
+    return found
+
+
+def state(widget: DatabaseWidget) -> str:
+    return str(control(widget, "state").text())
+
+
+def choose(widget: DatabaseWidget, folder: Path, labels: bool = True) -> None:
+    """Choose slides, labels and the tiny encoder as a user would."""
+    form = widget.build.form
+    form.encoder.setCurrentIndex(form.encoder.findData("tiny"))
+    form.slides.put(folder)
+    if labels:
+        form.labels.put(folder / "labels.csv")
+
+
+def seen(qtbot: Any, widget: DatabaseWidget) -> None:
+    qtbot.waitUntil(lambda: widget.build.prospect is not None and not widget.build._survey.busy, timeout=LONG)
+
+
+def finished(qtbot: Any, widget: DatabaseWidget) -> None:
+    """Wait until nothing is going on any more, here or in what the widgets share."""
+    jobs = (widget.build._build, widget.build._survey, widget.inspect._care, widget._session)
+    qtbot.waitUntil(lambda: not any(job.busy for job in jobs), timeout=LONG)
+    qtbot.waitUntil(lambda: not widget.inspect._look.busy, timeout=LONG)
+
+
+def digest(database: Path) -> str:
+    with DiskStore(database) as store:
+        return store.digest()
+
+
+def rows(widget: DatabaseWidget) -> dict[str, str]:
+    """What the list says became of each slide."""
+    return {row[0]: row[1] for row in widget.build.progress.table.shown.rows}
+
+
+def inspected(qtbot: Any, widget: DatabaseWidget, database: Path) -> None:
+    control(widget, "open").setText(str(database))
+    control(widget, "open").editingFinished.emit()
+    qtbot.waitUntil(lambda: widget.inspect.inspection is not None, timeout=LONG)
+    finished(qtbot, widget)
+
+
+def test_a_folder_becomes_the_database_that_the_core_makes_of_it_and_is_open(
+    qtbot: Any, widget: DatabaseWidget, built: Path, tmp_path: Path
+) -> None:
+    slides = Path(shutil.copytree(built / "slides", tmp_path / "my slides"))
+    choose(widget, slides)
+    assert control(widget, "place").text() == str(tmp_path / "my slides.fish")
+    seen(qtbot, widget)
+    text = control(widget, "outlook").text()
+    assert f"{SLIDES} slides found, 0 already done, {SLIDES} to do" in text
+    assert "on CPU" in text
+    assert "measured here" in text
+    assert f"{SLIDES} of {SLIDES} slides labelled, 2 patients" in control(widget, "column_text").text()
+    control(widget, "build").click()
+    assert widget.build.building
+    finished(qtbot, widget)
+    assert "Done in" in state(widget)
+    assert digest(tmp_path / "my slides.fish") == digest(built / "a.fish")
+    assert rows(widget) == {f"s{n}.tif": "added" for n in range(SLIDES)}
+    database = widget._session.database
+    assert database is not None
+    assert database.path == tmp_path / "my slides.fish"
+    assert f"my slides.fish, {SLIDES} slides" in control(widget, "opened").text()
+    assert f"{SLIDES} already done, 0 to do" in control(widget, "outlook").text()
+    assert preferences.default_database() == str(database.path)
+
+
+def test_a_build_that_was_stopped_and_resumed_is_like_an_undisturbed_one(
+    qtbot: Any, widget: DatabaseWidget, built: Path, tmp_path: Path
+) -> None:
+    choose(widget, built / "slides")
+    place = tmp_path / "stopped.fish"
+    widget.build.form.database.put(place)
+    control(widget, "build").click()
+    qtbot.waitUntil(lambda: widget.build._news.patches >= 3, timeout=LONG)
+    assert control(widget, "cancel").isVisibleTo(widget)
+    control(widget, "cancel").click()
+    assert "Stopping" in state(widget)
+    finished(qtbot, widget)
+    assert "Stopped." in state(widget)
+    assert control(widget, "build").text() in ("Build", "Resume")
+    with DiskStore(place) as store:
+        assert len(store.slides) < SLIDES
+    control(widget, "build").click()
+    finished(qtbot, widget)
+    assert digest(place) == digest(built / "a.fish")
+
+
+def test_a_paused_build_waits_and_goes_on(
+    qtbot: Any, widget: DatabaseWidget, built: Path, tmp_path: Path
+) -> None:
+    choose(widget, built / "slides")
+    widget.build.form.database.put(tmp_path / "paused.fish")
+    widget.build.start()
+    control(widget, "pause").click()
+    assert widget.build.paused
+    assert "Paused" in state(widget)
+    assert control(widget, "pause").text() == "Resume"
+    qtbot.wait(300)
+    assert widget.build.building
+    assert widget.build._news.patches == 0
+    control(widget, "pause").click()
+    assert not widget.build.paused
+    finished(qtbot, widget)
+    assert digest(tmp_path / "paused.fish") == digest(built / "a.fish")
+
+
+def test_exactly_the_broken_slides_are_listed_and_a_mended_one_can_be_tried_again(
+    qtbot: Any, widget: DatabaseWidget, archive: Path
+) -> None:
+    slides = archive / "slides"
+    (slides / "broken.tif").write_bytes(b"II*\0 and then nothing that makes sense")
+    write_tiff(slides / "empty.tif", glass(300, 300), resolution=(5e3, 5e3))
+    choose(widget, slides, labels=False)
+    widget.build.form.database.put(archive / "a.fish")
+    control(widget, "build").click()
+    finished(qtbot, widget)
+    bad = {name for name, fate in rows(widget).items() if fate == "quarantined"}
+    assert bad == {"broken.tif", "empty.tif"}
+    reasons = {row[0]: row[2] for row in widget.build.progress.table.shown.rows}
+    assert "no tissue" in reasons["empty.tif"]
+    assert "2 slides could not be read" in state(widget)
+    write_slide(slides / "broken.tif", seed=9)
+    write_slide(slides / "another.tif", seed=10)
+    assert control(widget, "retry").text() == "Retry 2"
+    control(widget, "retry").click()
+    finished(qtbot, widget)
+    with DiskStore(archive / "a.fish") as store:
+        known = {record.slide for record in store.slides}
+    assert "broken.tif" in known
+    assert "another.tif" not in known
+    assert rows(widget)["broken.tif"] == "added"
+    assert rows(widget)["empty.tif"] == "quarantined"
+    assert control(widget, "retry").text() == "Retry 1"
+
+
+def test_columns_that_were_guessed_wrong_can_be_corrected(
+    qtbot: Any, widget: DatabaseWidget, archive: Path
+) -> None:
+    choose(widget, archive / "slides")
+    widget.build.form.database.put(archive / "a.fish")
+    seen(qtbot, widget)
+    box = control(widget, "column_diagnosis")
+    assert box.currentText() == "diagnosis"
+    assert control(widget, "column_patient").currentText() == "case"
+    box.setCurrentText("morphology")
+    box.activated.emit(box.currentIndex())
+    seen(qtbot, widget)
+    assert box.currentText() == "morphology"
+    control(widget, "build").click()
+    finished(qtbot, widget)
+    with DiskStore(archive / "a.fish") as store:
+        assert sorted(record.diagnosis for record in store.slides) == ["M0", "M1", "M2", "M3"]
+        assert {record.patient for record in store.slides} == {"P0", "P1"}
+
+
+def test_a_labels_file_without_a_known_slide_column_asks_which_one_it_is(
+    qtbot: Any, widget: DatabaseWidget, archive: Path
+) -> None:
+    text = (archive / "slides" / "labels.csv").read_text()
+    (archive / "slides" / "labels.csv").write_text(text.replace("slide,case", "glas,case"))
+    choose(widget, archive / "slides")
+    seen(qtbot, widget)
+    assert "no column for the slides" in state(widget)
+    box = control(widget, "column_slide")
+    box.setCurrentText("glas")
+    box.activated.emit(box.currentIndex())
+    seen(qtbot, widget)
+    assert "4 of 4 slides labelled" in control(widget, "column_text").text()
+
+
+def test_what_cannot_be_built_is_said_in_words(qtbot: Any, widget: DatabaseWidget, tmp_path: Path) -> None:
+    choose(widget, tmp_path / "nowhere", labels=False)
+    qtbot.waitUntil(lambda: "no such file or folder" in state(widget), timeout=LONG)
+    (tmp_path / "nowhere").mkdir()
+    widget.build.look()
+    qtbot.waitUntil(lambda: "no slides in this folder" in state(widget), timeout=LONG)
+    write_slide(tmp_path / "nowhere" / "a.tif")
+    (tmp_path / "nowhere.fish").write_text("a file is in the way")
+    widget.build.start()
+    finished(qtbot, widget)
+    assert "is a file; a database is a folder" in state(widget)
+    control(widget, "patient").setText("(")
+    control(widget, "patient").editingFinished.emit()
+    seen(qtbot, widget)
+    assert "neither a column" in control(widget, "column_text").text()
+    assert "--" not in control(widget, "column_text").text()
+
+
+def test_a_dropped_folder_is_slides_a_dropped_table_labels_a_dropped_database_is_opened(
+    qtbot: Any, widget: DatabaseWidget, archive: Path
+) -> None:
+    def drop(path: Path) -> None:
+        data = QMimeData()
+        data.setUrls([QUrl.fromLocalFile(str(path))])
+        widget.dropEvent(
+            QDropEvent(
+                QPointF(5, 5),
+                Qt.DropAction.CopyAction,
+                data,
+                Qt.MouseButton.LeftButton,
+                Qt.KeyboardModifier.NoModifier,
+            )
+        )
+
+    drop(archive / "slides")
+    drop(archive / "slides" / "labels.csv")
+    assert control(widget, "slides").text() == str(archive / "slides")
+    assert control(widget, "labels").text() == str(archive / "slides" / "labels.csv")
+    seen(qtbot, widget)
+    drop(archive / "a.fish")
+    qtbot.waitUntil(lambda: widget.inspect.inspection is not None, timeout=LONG)
+
+
+def test_a_database_is_counted_filtered_and_loses_the_slides_that_are_removed(
+    qtbot: Any, widget: DatabaseWidget, archive: Path
+) -> None:
+    inspected(qtbot, widget, archive / "a.fish")
+    text = control(widget, "summary").text()
+    assert f"{SLIDES} slides, 2 patients" in text
+    assert "Encoder tiny" in text
+    assert "kB on disk" in text or "MB on disk" in text
+    counts = [row[:2] for row in control(widget, "count_table").shown.rows]
+    assert counts == [("carcinoma", 2), ("lymphoma", 2)]
+    control(widget, "count_by").setCurrentText("morphology")
+    assert len(control(widget, "count_table").shown.rows) == SLIDES
+    table = control(widget, "slide_table")
+    control(widget, "filter").setText("lympho")
+    assert table.model().rowCount() == 2
+    table.selectRow(0)
+    control(widget, "remove").click()
+    assert "Click again" in control(widget, "remove").text()
+    assert len(DiskStore(archive / "a.fish").slides) == SLIDES
+    control(widget, "remove").click()
+    finished(qtbot, widget)
+    assert "1 slide removed" in state(widget)
+    assert {row[0] for row in table.shown.rows} == {"s0.tif", "s2.tif", "s3.tif"}
+    assert widget._session.database is not None
+    assert len(widget._session.database) == SLIDES - 1
+
+
+def test_a_database_is_verified_compacted_relocated_copied_and_labelled(
+    qtbot: Any, widget: DatabaseWidget, archive: Path, tmp_path: Path
+) -> None:
+    inspected(qtbot, widget, archive / "a.fish")
+    for name, said in (("verify", "All is well"), ("compact", "Compacted")):
+        control(widget, name).click()
+        finished(qtbot, widget)
+        assert said in state(widget)
+    (archive / "slides").rename(tmp_path / "elsewhere")
+    widget.inspect.show_database(archive / "a.fish")
+    qtbot.waitUntil(lambda: "not where they were" in control(widget, "summary").text(), timeout=LONG)
+    widget.inspect.relocate(str(tmp_path / "elsewhere"))
+    finished(qtbot, widget)
+    assert f"{SLIDES} slides found again" in state(widget)
+    assert "not where they were" not in control(widget, "summary").text()
+    control(widget, "import").setText(str(tmp_path / "elsewhere" / "labels.csv"))
+    control(widget, "import").editingFinished.emit()
+    qtbot.waitUntil(control(widget, "import_labels").isEnabled, timeout=LONG)
+    box = control(widget, "import_site")
+    box.setCurrentText("morphology")
+    box.activated.emit(box.currentIndex())
+    qtbot.waitUntil(lambda: not widget.inspect.labels._job.busy, timeout=LONG)
+    control(widget, "import_labels").click()
+    finished(qtbot, widget)
+    assert {record.site for record in widget.inspect.inspection.slides} == {"M0", "M1", "M2", "M3"}
+    widget.inspect.export(str(tmp_path / "copy"))
+    finished(qtbot, widget)
+    assert "names a person" in state(widget)
+    with DiskStore(tmp_path / "copy.fish") as store:
+        assert {record.patient for record in store.slides} == {"patient-000001", "patient-000002"}
+        assert not any(record.path for record in store.slides)
+
+
+def test_what_is_no_database_is_refused_in_words(qtbot: Any, widget: DatabaseWidget, tmp_path: Path) -> None:
+    widget.open(tmp_path)
+    qtbot.waitUntil(lambda: "no database here" in state(widget), timeout=LONG)
+    assert control(widget, "opened").text() == "No database is open."
+
+
+def test_slides_are_added_to_the_database_that_is_inspected(
+    qtbot: Any, widget: DatabaseWidget, archive: Path, tmp_path: Path
+) -> None:
+    inspected(qtbot, widget, archive / "a.fish")
+    control(widget, "add").click()
+    assert widget.tabs.currentIndex() == 0
+    write_slide(tmp_path / "new" / "n0.tif", seed=20)
+    widget.build.form.slides.put(tmp_path / "new")
+    assert control(widget, "place").text() == str(archive / "a.fish")
+    seen(qtbot, widget)
+    assert not control(widget, "encoder").isEnabled()
+    assert widget.build.form.choices.params.encoder == "tiny"
+    control(widget, "build").click()
+    finished(qtbot, widget)
+    assert len(widget.inspect.inspection.slides) == SLIDES + 1
+
+
+def test_closing_the_widget_stops_a_build_that_can_be_resumed(
+    qtbot: Any, make_widget: Callable[[], DatabaseWidget], built: Path, tmp_path: Path
+) -> None:
+    first, place = make_widget(), tmp_path / "closed.fish"
+    choose(first, built / "slides")
+    first.build.form.database.put(place)
+    first.build.start()
+    qtbot.waitUntil(lambda: first.build._news.patches >= 1, timeout=LONG)
+    first.close()
+    qtbot.waitUntil(lambda: not first.build.building, timeout=LONG)
+    second = make_widget()
+    choose(second, built / "slides")
+    second.build.form.database.put(place)
+    second.build.start()
+    finished(qtbot, second)
+    assert digest(place) == digest(built / "a.fish")
+
+
+def test_reset_goes_back_to_what_the_user_prefers(qtbot: Any, widget: DatabaseWidget, built: Path) -> None:
+    choose(widget, built / "slides")
+    control(widget, "mpp").setValue(0.5)
+    preferences.set_preference("computing", "device", "cpu")
+    try:
+        control(widget, "reset").click()
+        assert widget.build.form.choices.params.device == "cpu"
+    finally:
+        preferences.set_preference("computing", "device", "auto")
+    assert control(widget, "slides").text() == ""
+    assert widget.build.form.choices.params.mpp is None
+    assert "Choose a folder" in state(widget)
+
+
+def test_every_control_of_the_database_widget_has_a_name_and_a_tooltip(widget: DatabaseWidget) -> None:
+    named = [child for child in widget.findChildren(QWidget) if child.objectName().startswith("database.")]
+    assert len(named) > 40
+    assert not [child.objectName() for child in named if not child.toolTip()]
+    names = [child.objectName() for child in named]
+    assert len(names) == len(set(names))

@@ -1,0 +1,120 @@
+"""The Evaluate widget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from napari.components import ViewerModel
+from qtpy.QtWidgets import QWidget
+
+from napari_fish._napari.evaluate_widget import ALL_MODES, EvaluateWidget
+from napari_fish._napari.session import session_of
+from napari_fish.archive import open_database
+from tests.evaluate.conftest import N, make_database
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_database(tmp_path_factory.mktemp("widget") / "a.fish")
+
+
+@pytest.fixture
+def widget(qtbot: Any, model: ViewerModel, database: Path) -> Iterator[EvaluateWidget]:
+    made = EvaluateWidget(model)
+    qtbot.addWidget(made)
+    session = session_of(model)
+    session._opened(open_database(database))
+    yield made
+    made.close()
+    session.close()
+
+
+def control(widget: QWidget, name: str) -> Any:
+    found = widget.findChild(QWidget, f"evaluate.{name}")
+    assert found is not None, name
+    return found
+
+
+def test_without_a_database_it_says_what_to_do(qtbot: Any, model: ViewerModel) -> None:
+    made = EvaluateWidget(model)
+    qtbot.addWidget(made)
+    assert "Open a database" in control(made, "state").text()
+    assert not control(made, "run").isEnabled()
+    assert not control(made, "save").isEnabled()
+
+
+def test_a_run_fills_the_table_and_the_figures_and_can_be_saved(
+    qtbot: Any, widget: EvaluateWidget, tmp_path: Path
+) -> None:
+    control(widget, "run").click()
+    assert control(widget, "cancel").isEnabled()
+    qtbot.waitUntil(lambda: widget.evaluation is not None, timeout=60_000)
+    table = control(widget, "modes")
+    assert [table.item(i, 0).text() for i in range(table.rowCount())][:2] == ["auto", "exact"]
+    assert "95 % interval" in control(widget, "state").text()
+    assert control(widget, "labels_figure").renderer().isValid()
+    assert control(widget, "confusion_figure").renderer().isValid()
+    widget.save(tmp_path / "report.html")
+    assert "<svg" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    widget.save(tmp_path / "nowhere" / "report.html")
+    assert "Cannot write" in control(widget, "state").text()
+
+
+def test_what_is_shown_is_what_is_asked_for(widget: EvaluateWidget) -> None:
+    assert control(widget, "mode").currentText() == ALL_MODES
+    assert control(widget, "target").currentText() == "diagnosis"
+    control(widget, "target").setCurrentText("stain")
+    control(widget, "within").setCurrentText("site")
+    control(widget, "mode").setCurrentText("guided")
+    control(widget, "k").setValue(3)
+    params = widget.params()
+    assert (params.target, params.within, params.mode, params.k) == ("stain", "site", "guided", 3)
+
+
+def test_an_evaluation_can_be_cancelled_and_run_again(qtbot: Any, widget: EvaluateWidget) -> None:
+    control(widget, "run").click()
+    control(widget, "cancel").click()
+    qtbot.waitUntil(lambda: control(widget, "run").isEnabled(), timeout=60_000)
+    assert control(widget, "state").text() == "Stopped."
+    control(widget, "mode").setCurrentText("exact")
+    control(widget, "run").click()
+    qtbot.waitUntil(lambda: widget.evaluation is not None, timeout=60_000)
+    assert widget.evaluation is not None and widget.evaluation.n_queries == N
+
+
+def test_an_error_is_told_in_words(qtbot: Any, widget: EvaluateWidget, tmp_path: Path) -> None:
+    widget.set_cohort(make_database(tmp_path / "other.fish", n=4, weights="xyz"))
+    assert control(widget, "cohort").text() == "other.fish"
+    control(widget, "run").click()
+    qtbot.waitUntil(lambda: control(widget, "run").isEnabled(), timeout=60_000)
+    assert "same encoder" in control(widget, "state").text()
+
+
+def test_every_control_has_a_name_and_a_tooltip(widget: EvaluateWidget) -> None:
+    names = [
+        "database",
+        "open",
+        "cohort",
+        "target",
+        "within",
+        "mode",
+        "k",
+        "ablation",
+        "run",
+        "cancel",
+        "save",
+        "progress",
+        "state",
+        "modes",
+        "way",
+    ]
+    for name in names:
+        assert control(widget, name).toolTip(), name

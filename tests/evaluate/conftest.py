@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from napari_fish.database import DiskStore, MemoryStore
+from napari_fish.database.truth import Truth
+from napari_fish.index import ClusterParams
+from napari_fish.search import calibrate
+from tests.search.archives import demo_slides
+
+N = 16
+
+
+def make_database(folder: Path, seed: int = 0, n: int = N, threshold: int = 60, weights: str = "abc") -> Path:
+    """Write a database of slides whose barcodes say what they are, two slides a patient."""
+    Truth.create(folder, words=4, encoder="fish-lite", weights_hash=weights).close()
+    with DiskStore(folder, writer=True) as store:
+        for slide in demo_slides(np.random.default_rng(seed), n=n, mosaics=6):
+            store.truth.commit(slide)
+        store.settle()
+        store.calibration = replace(calibrate(store, pairs=2000), threshold=threshold)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_database(tmp_path_factory.mktemp("evaluate") / "a ü.fish")
+
+
+@pytest.fixture
+def store(folder: Path) -> Iterator[DiskStore]:
+    with DiskStore(folder) as opened:
+        yield opened
+
+
+@pytest.fixture
+def memory() -> MemoryStore:
+    made = MemoryStore(4, demo_slides(np.random.default_rng(0), n=N, mosaics=6))
+    made.calibration = replace(calibrate(made, pairs=2000), threshold=60)
+    made.train_cells(ClusterParams(cells=4))
+    return made

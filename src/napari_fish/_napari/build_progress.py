@@ -163,9 +163,11 @@ class BuildProgress(QWidget):
         row.addWidget(self.again)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        for part in (self.name, self.picture, self.speed, self.said, self.table, self.why):
+        for part in (self.name, self.picture, self.speed, self.said):
             layout.addWidget(part)
         layout.addLayout(row)
+        for part in (self.table, self.why):
+            layout.addWidget(part)
         self.which.currentIndexChanged.connect(self._narrow)
         self.again.clicked.connect(self._ask_again)
         self.table.selectionModel().selectionChanged.connect(self._explain)

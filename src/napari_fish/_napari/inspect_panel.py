@@ -191,13 +191,13 @@ class InspectPanel(QWidget):
             "count_table",
             "Slides and mosaics by value.",
         )
-        self.counts.setMinimumHeight(120)
+        self.counts.setFixedHeight(130)
         self.filter = named(OWNER, QLineEdit(), "filter", "Show only slides with this text in any column.")
         self.filter.setPlaceholderText("filter slides")
         self.filter.setClearButtonEnabled(True)
         self.slides = named(
             OWNER,
-            Table(("slide", "diagnosis", "site", "patient", "mosaics"), (0, 85, 55, 55, 60)),
+            Table(("slide", "diagnosis", "site", "patient", "mosaics"), (0, 80, 45, 45, 55)),
             "slide_table",
             "All slides; select some to remove them.",
         )

@@ -452,6 +452,7 @@ def test_a_widget_taken_out_of_its_dock_hears_nothing_any_more(
     qtbot.addWidget(dock)
     widget.setParent(dock)
     widget.setParent(None)
-    assert not shown.mouse_move_callbacks and not shown.mouse_drag_callbacks
+    box = widget.query.box
+    assert box._move not in shown.mouse_move_callbacks and box._press not in shown.mouse_drag_callbacks
     shown.layers.clear()
     assert control(widget, "slide").currentText() == "a"

@@ -68,6 +68,8 @@ class DatabaseWidget(QWidget):
         if str(path):
             self._opening = True
             self.opened.setText(f"Opening {Path(path).name} …")
+            if not self.busy:
+                self._say(self.opened.text())
             self._session.open(path, preferences.preferred_device())
 
     def cancel(self) -> None:
@@ -102,6 +104,8 @@ class DatabaseWidget(QWidget):
             preferences.remember_recent("databases", str(database.path))
             self.opened.setText(f"Open: {database.path.name}, {count(len(database), 'slide')}")
             self.opened.setToolTip(str(database.path))
+            if self.state.text().startswith("Opening"):
+                self._say(f"{database.path.name} can be searched.")
         else:
             self.opened.setText("No database is open.")
 
@@ -197,6 +201,7 @@ class DatabaseWidget(QWidget):
         layout.addWidget(self.tabs, 1)
         layout.addLayout(row)
         layout.addWidget(self.state)
+        self.setMinimumWidth(WIDTH - 20)
 
     def sizeHint(self) -> QSize:
         """Return the size it likes in a dock."""

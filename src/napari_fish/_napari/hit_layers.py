@@ -21,6 +21,10 @@ Points = NDArray[np.float64]
 ToWorld = Callable[[Any], Points]
 """Takes level-0 px (x, y), shape (n, 2), to world coordinates, rows first."""
 LayerData = tuple[Any, dict[str, Any], str]
+CELL_KEY = "napari_fish_compare"
+"""Marks in its metadata a layer that is a cell of a comparison."""
+KEPT_KEY = "napari_fish_kept"
+"""Where the metadata of a kept picture say of which slide of which database it is."""
 OTHER_REGION = "like another region"
 KEPT_PICTURE = "slide away, kept picture"
 
@@ -76,6 +80,11 @@ class Picture:
         # napari puts the centre of the first px at 0.
         rows, columns = ((a - (c - 0.5) * self.um_per_px) for a, c in zip(anchor, self.centre, strict=True))
         return rows, columns
+
+
+def shows_hits(layer: Any) -> bool:
+    """Whether a layer was made to show hits, so that it is no slide to search for."""
+    return CELL_KEY in layer.metadata or KEPT_KEY in layer.metadata
 
 
 def distance_text(match: Hit) -> str:

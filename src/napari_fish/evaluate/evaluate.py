@@ -142,7 +142,7 @@ class _Run:
         p = asdict(params)
         asked = {
             name: p[name]
-            for name in ("target", "within", "where", "query_where", "sample", "threshold", "seed")
+            for name in ("target", "within", "where", "query_where", "sample", "threshold", "fill", "seed")
         }
         digests = [store.digest(), source.digest()] if cache is not None else []
         threshold = threshold_of(store, params.threshold)[0]

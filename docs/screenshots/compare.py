@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import runpy
 import shutil
 import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-# The same demo, window and patience as the pictures of the Results widget have.
-_results = runpy.run_path(str(Path(__file__).with_name("results.py")))
-scene, wait_until, ask = _results["scene"], _results["wait_until"], _results["ask"]
-QUERY = "demo-001.tif"
+from screenshots.common import SLIDE as QUERY
+from screenshots.common import wait_until
+from screenshots.results import scene
+
 DOCK_PX = 230
 
 

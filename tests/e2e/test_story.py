@@ -16,9 +16,11 @@ from qtpy.QtWidgets import QFileDialog
 from napari_fish._napari import samples
 from napari_fish._napari.magnification import magnification
 from napari_fish._napari.navigate import MATCHES_KEY
+from napari_fish.archive import build
 from napari_fish.database import DiskStore
+from napari_fish.slides import open_slide
 from tests.e2e.conftest import SIZE_UM, SLIDES, User
-from tests.slides.conftest import write_omezarr
+from tests.slides.conftest import write_omezarr, write_tiff
 
 
 @pytest.fixture
@@ -40,6 +42,14 @@ def no_traceback() -> Any:
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the first story builds its database, which the others search."""
     return tmp_path_factory.mktemp("databases") / "first.fish"
+
+
+@pytest.fixture
+def built(slides: Path, database: Path) -> Path:
+    """That database, built here where the first story was left out."""
+    if not database.exists():
+        build(slides, database, slides / "labels.csv", device="cpu").close()
+    return database
 
 
 def kept(database: Path) -> int:
@@ -79,12 +89,12 @@ def rows(table: Any) -> list[list[str]]:
 
 
 def test_a_box_is_drawn_searched_compared_judged_refined_followed_and_exported(
-    user: User, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_traceback: None
+    user: User, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_traceback: None
 ) -> None:
     monkeypatch.setattr(samples, "SIZE_UM", SIZE_UM)
     (layer,) = user.viewer.open_sample("napari-fish", "lymphoma")
     user.opens("Search", "Results")
-    user.session.open(database, "cpu")
+    user.session.open(built, "cpu")
     user.waits(lambda: user.session.database is not None and not user.session.busy)
 
     user.clicks("search.draw_box")
@@ -136,27 +146,33 @@ def exported(user: User, folder: Path, monkeypatch: pytest.MonkeyPatch, answer: 
     json.loads((folder / "answer.geojson").read_text())
 
 
+def pixels_of(path: Path) -> Any:
+    with open_slide(path) as slide:
+        return slide.read_level(0, 0, 0, *slide.dimensions)
+
+
 def opened_by_wsi(user: User, slides: Path, tmp_path: Path) -> Any:
-    """Open a slide with napari-wsi."""
-    return user.viewer.open(slides / "one.tif", plugin="napari-wsi")[0]
+    """Write a slide as a scanner does and open it with napari-wsi: one RGBA layer in px."""
+    about = "Aperio Image Library v10\r\n1600x1400 (256x256)|AppMag = 20|MPP = 0.5"
+    path = write_tiff(
+        tmp_path / "one.svs", pixels_of(slides / "one.tif"), 1, description=about, compression="jpeg"
+    )
+    return user.viewer.open(path, plugin="napari-wsi")[0]
 
 
 def opened_by_ome_zarr(user: User, slides: Path, tmp_path: Path) -> Any:
     """Write a slide as OME-Zarr and open it with napari-ome-zarr: three layers, one a colour."""
-    from napari_fish.slides import open_slide
-
-    with open_slide(slides / "one.tif") as slide:
-        pixels = slide.read_level(0, 0, 0, *slide.dimensions)
-    return user.viewer.open(write_omezarr(tmp_path / "one.zarr", pixels), plugin="napari-ome-zarr")[0]
+    path = write_omezarr(tmp_path / "one.zarr", pixels_of(slides / "one.tif"))
+    return user.viewer.open(path, plugin="napari-ome-zarr")[0]
 
 
 @pytest.mark.parametrize("open_it", [opened_by_wsi, opened_by_ome_zarr])
 def test_a_slide_opened_by_another_plugin_is_searched_compared_and_followed(
-    user: User, slides: Path, database: Path, tmp_path: Path, open_it: Callable[..., Any], no_traceback: None
+    user: User, slides: Path, built: Path, tmp_path: Path, open_it: Callable[..., Any], no_traceback: None
 ) -> None:
     layer = open_it(user, slides, tmp_path)
     user.opens("Search", "Results")
-    user.session.open(database, "cpu")
+    user.session.open(built, "cpu")
     user.waits(lambda: user.session.database is not None and not user.session.busy)
     user.clicks("search.draw_box")
     user.clicks_on_slide(layer, 0.5, 0.5)

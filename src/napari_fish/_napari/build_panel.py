@@ -18,7 +18,7 @@ from napari_fish.building.summary import Summary
 
 PAUSE_MS = 300
 """Slides are looked at when nothing has been changed for so long."""
-NEWS_MS = 100
+NEWS_MS = 250
 EMPTY = "Choose a folder of slides, or drop one here."
 
 

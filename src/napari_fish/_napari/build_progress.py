@@ -140,11 +140,12 @@ class BuildProgress(QWidget):
         self.said = named(OWNER, QLabel(), "counts", "What became of the slides.")
         self.said.setWordWrap(True)
         self.table = named(
-            OWNER, Table(("slide", "state", "why")), "slides_done", "What became of each slide, and why."
+            OWNER,
+            Table(("slide", "state", "why"), (120, 80, 0)),
+            "slides_done",
+            "What became of each slide, and why.",
         )
         self.table.setMinimumHeight(150)
-        self.table.setColumnWidth(0, 120)
-        self.table.setColumnWidth(1, 80)
         self.why = named(OWNER, QLabel(), "why", "All of what is known of the selected slide.")
         self.why.setWordWrap(True)
         self.why.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -162,9 +163,11 @@ class BuildProgress(QWidget):
         row.addWidget(self.again)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        for part in (self.name, self.picture, self.speed, self.said, self.table, self.why):
+        for part in (self.name, self.picture, self.speed, self.said):
             layout.addWidget(part)
         layout.addLayout(row)
+        for part in (self.table, self.why):
+            layout.addWidget(part)
         self.which.currentIndexChanged.connect(self._narrow)
         self.again.clicked.connect(self._ask_again)
         self.table.selectionModel().selectionChanged.connect(self._explain)
@@ -175,7 +178,8 @@ class BuildProgress(QWidget):
 
 def _row(done: SlideDone) -> tuple[str, str, str, str]:
     why = _short(done.reason) or (count(done.mosaics, "mosaic") if done.mosaics else "")
-    return done.slide, done.fate, why, f"{done.path}\n{done.reason or why}".strip()
+    told = done.reason or why
+    return done.slide, done.fate, why, told if str(done.path) in told else f"{done.path}\n{told}".strip()
 
 
 def _short(reason: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -25,6 +26,8 @@ MOST_CELLS = 12
 """The query and eleven hits; more would be too small to judge."""
 SLIDES_KEPT_OPEN = 24
 LINKED = ("opacity", "gamma", "contrast_limits", "blending", "interpolation2d", "visible")
+MOMENT = 0.03
+"""Seconds for which cells are drawn without letting the viewer answer."""
 SPACING = 6
 """Px between cells."""
 MARGIN = 0.96
@@ -60,7 +63,7 @@ class Comparison(QObject):
         self._shelf = Shelf()
         self._worker: JobWorker | None = None
         self._steps: Iterator[None] = iter(())
-        # One cell at a time, so that the viewer answers in between.
+        # A few cells at a time, so that the viewer answers in between.
         self._timer = QTimer(self)
         self._timer.timeout.connect(self._step)
         session = session_of(viewer)
@@ -168,8 +171,11 @@ class Comparison(QObject):
         self._timer.start(0)
 
     def _step(self) -> None:
+        """Draw for a moment; napari paints the canvas after each, which takes longer than many a step."""
+        end = time.perf_counter() + MOMENT
         try:
-            next(self._steps)
+            while time.perf_counter() < end:
+                next(self._steps)
         except StopIteration:
             self._timer.stop()
             self.changed.emit(True)

@@ -11,6 +11,8 @@ from napari_fish._napari.coordinates import micrometres
 from napari_fish._napari.hit_layers import CELL_KEY, KEPT_PICTURE, Picture
 
 LABEL_PT = 8
+MICROMETRE = "micrometer"
+"""As napari and pint write it."""
 LABEL_BOX = (0.0, 0.0, 0.0, 0.8)
 QUERY_COLOUR = "#ffd54a"
 
@@ -21,7 +23,7 @@ def new_cell() -> Image:
         [np.full((2, 2, 3), 255, np.uint8)],
         rgb=True,
         multiscale=True,
-        units=("µm", "µm"),
+        units=(MICROMETRE, MICROMETRE),
         axis_labels=("y", "x"),
         contrast_limits=(0, 255),
         interpolation2d="linear",
@@ -35,8 +37,11 @@ def fill(
     """Give a cell another picture, with its region at the anchor; ``unit`` has a name and a length in µm."""
     name, um = unit
     layer.data = picture.levels
-    layer.units = (name, name)
-    layer.scale = (picture.um_per_px / um,) * 2
+    # napari measures the whole scene anew for each of these, even where they stay as they are.
+    if any(str(own) != name for own in layer.units):
+        layer.units = (name, name)
+    if not np.allclose(layer.scale, picture.um_per_px / um, rtol=1e-9, atol=0):
+        layer.scale = (picture.um_per_px / um,) * 2
     layer.translate = tuple(t / um for t in picture.translate(anchor))
     layer.name = f"{title} · {KEPT_PICTURE}" if picture.kept else title
 
@@ -48,7 +53,7 @@ def scene_unit(viewer: Any) -> tuple[str, float]:
     """
     units = viewer.layers.units
     um = None if units is None else micrometres(units[-1])
-    return ("µm", 1.0) if um is None else (str(units[-1]), um)
+    return (MICROMETRE, 1.0) if um is None else (str(units[-1]), um)
 
 
 def label(layer: Image, colour: str) -> None:

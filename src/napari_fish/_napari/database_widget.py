@@ -142,13 +142,16 @@ class DatabaseWidget(QWidget):
         self._running()
 
     def _progress(self, done: int, total: int) -> None:
-        self.bar.setMaximum(total)
+        # Never without a maximum: an animated bar redraws the whole window all the time.
+        self.bar.setMaximum(max(1, total))
         self.bar.setValue(done)
-        self.bar.setFormat(f"{done} of {total}")
+        self.bar.setFormat(f"{done} of {total}" if total else "…")
 
     def _say(self, text: str, wrong: bool = False) -> None:
-        self.state.setText(text)
-        self.state.setStyleSheet("color: #e05050;" if wrong else "")
+        style = "color: #e05050;" if wrong else ""
+        if (text, style) != (self.state.text(), self.state.styleSheet()):
+            self.state.setText(text)
+            self.state.setStyleSheet(style)
 
     def _connect(self) -> None:
         for panel in (self.build, self.inspect):
@@ -201,7 +204,7 @@ class DatabaseWidget(QWidget):
         layout.addWidget(self.tabs, 1)
         layout.addLayout(row)
         layout.addWidget(self.state)
-        self.setMinimumWidth(WIDTH - 20)
+        self.setMinimumWidth(WIDTH)
 
     def sizeHint(self) -> QSize:
         """Return the size it likes in a dock."""

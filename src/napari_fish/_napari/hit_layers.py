@@ -182,12 +182,14 @@ def matches_layer(
     ]
     corners = [to_world(corners_of(box)) for _, _, box in drawn]
     sides = [float(np.linalg.norm(c[1] - c[0])) for c in corners]
-    widths = [s / (25 if m is chosen else 60) for s, (_, m, _) in zip(sides, drawn, strict=True)]
+    widths = [s / (70 if m is chosen else 140) for s, (_, m, _) in zip(sides, drawn, strict=True)]
+    colours = np.array([pair_colour(n) for n, _, _ in drawn]).reshape(-1, 4)
     options: dict[str, Any] = {
         "name": name,
+        "opacity": 1.0,
         "shape_type": "rectangle",
         "edge_width": widths or 1,
-        "edge_color": np.array([pair_colour(n) for n, _, _ in drawn]) if drawn else "white",
+        "edge_color": colours if drawn else "white",
         "face_color": "transparent",
         "features": {
             "pair": [n for n, _, _ in drawn],
@@ -198,12 +200,7 @@ def matches_layer(
         },
     }
     if drawn:
-        options["text"] = {
-            "string": "{pair}",
-            "size": 14,
-            "anchor": "upper_left",
-            "color": {"encoding_type": "ConstantColorEncoding", "constant": "black"},
-        }
+        options["text"] = {"string": "{pair}", "size": 20, "anchor": "upper_left", "color": colours}
     return corners, options, "shapes"
 
 

@@ -186,24 +186,23 @@ class InspectPanel(QWidget):
         self.summary.setWordWrap(True)
         self.column = named(OWNER, QComboBox(), "count_by", "Count slides and mosaics by this column.")
         self.counts = named(
-            OWNER, Table(("value", "slides", "mosaics")), "count_table", "Slides and mosaics by value."
+            OWNER,
+            Table(("value", "slides", "mosaics"), (0, 55, 65)),
+            "count_table",
+            "Slides and mosaics by value.",
         )
-        self.counts.setMinimumHeight(120)
-        self.counts.setColumnWidth(0, 170)
-        self.counts.setColumnWidth(1, 60)
+        self.counts.setFixedHeight(130)
         self.filter = named(OWNER, QLineEdit(), "filter", "Show only slides with this text in any column.")
         self.filter.setPlaceholderText("filter slides")
         self.filter.setClearButtonEnabled(True)
         self.slides = named(
             OWNER,
-            Table(("slide", "diagnosis", "site", "patient", "mosaics")),
+            Table(("slide", "diagnosis", "site", "patient", "mosaics"), (0, 80, 45, 45, 55)),
             "slide_table",
             "All slides; select some to remove them.",
         )
         self.slides.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.slides.setMinimumHeight(160)
-        for number, width in enumerate((100, 90, 55, 55)):
-            self.slides.setColumnWidth(number, width)
         self.drop = named(
             OWNER,
             QPushButton("Remove …"),
@@ -295,5 +294,5 @@ def described(seen: Inspection) -> str:
         lines.append(f"{count(len(seen.away), 'slide')} not where they were: use Relocate.")
     if seen.quarantined:
         bad = count(len(seen.quarantined), "slide")
-        lines.append(f"{bad} could not be read: choose their folder on the Build page.")
+        lines.append(f"{bad} could not be read: choose the folder on the Build page.")
     return "\n".join(lines)

@@ -41,7 +41,8 @@ class LabelsPanel(QWidget):
         self.text.setWordWrap(True)
         self._corrected: dict[str, str] = {}
         grid = QGridLayout()
-        grid.setContentsMargins(12, 0, 0, 0)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(4)
         grid.setVerticalSpacing(3)
         for number, (role, box) in enumerate(self._boxes.items()):
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)

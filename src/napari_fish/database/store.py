@@ -244,6 +244,10 @@ class DiskStore:
         """Return the number of the slide of each row."""
         return self._view.slides_of(rows)
 
+    def barcodes(self, rows: ArrayLike) -> Barcodes:
+        """Return the barcodes of rows."""
+        return self._view.barcodes(rows)
+
     def encoded(self, rows: ArrayLike) -> tuple[Keys, Barcodes]:
         """Return keys and barcodes of rows."""
         return self._view.encoded(rows)

@@ -128,15 +128,23 @@ class View:
         slides[late] = self._later.slides[at[late]]
         return slides
 
+    def barcodes(self, rows: ArrayLike) -> Barcodes:
+        """Return the barcodes of rows."""
+        at, late = self._split(rows)
+        if not late.any():
+            return self.main.segment.barcodes[at]
+        barcodes = np.empty((len(at), self.main.segment.words), np.uint64)
+        for part, mine in ((self.main.segment, ~late), (self._later, late)):
+            barcodes[mine] = part.barcodes[at[mine]]
+        return barcodes
+
     def encoded(self, rows: ArrayLike) -> tuple[Keys, Barcodes]:
         """Return keys and barcodes of rows."""
         at, late = self._split(rows)
         keys = np.empty(len(at), np.int64)
-        barcodes = np.empty((len(at), self.main.segment.words), np.uint64)
         for part, mine in ((self.main.segment, ~late), (self._later, late)):
             keys[mine] = part.keys[np.searchsorted(part.offsets, at[mine], "right") - 1] if mine.any() else 0
-            barcodes[mine] = part.barcodes[at[mine]]
-        return keys, barcodes
+        return keys, self.barcodes(rows)
 
     def records(self, rows: ArrayLike) -> list[MosaicRecord]:
         """Say where mosaics lie."""

@@ -54,7 +54,7 @@ class ClusterParams:
     rounds: int = 8
     seed: int = 0
     probes: int = 32
-    rerank: int = 400
+    rerank: int = 1600
     sketch: int = 4
 
 
@@ -170,7 +170,7 @@ class ClusteredIndex:
         k: int = 50,
         radius: int | None = None,
         probes: int = 32,
-        rerank: int = 400,
+        rerank: int = 1600,
         mask: Mask | None = None,
         which: ArrayLike | None = None,
         threads: int = 1,

@@ -34,6 +34,26 @@ def popcount(_context: Any, _word: Any) -> Any:
 
 
 @intrinsic
+def prefetch(_context: Any, table: Any, _row: Any, _column: Any) -> Any:
+    """Ask memory for an entry of a table that will be needed soon, and do not wait for it."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number, octet = ir.IntType(32), ir.IntType(8).as_pointer()
+        ask = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [octet, number, number, number]),
+            "llvm.prefetch.p0",
+        )
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        there = cgutils.get_item_pointer(context, builder, signature.args[0], array, [args[1], args[2]])
+        # For reading, to be kept in all caches, data.
+        builder.call(ask, [builder.bitcast(there, octet), *(ir.Constant(number, n) for n in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(table, types.int64, types.int64), code
+
+
+@intrinsic
 def _sixteen_words(_context: Any, rows: Any, _row: Any, _first: Any, query: Any) -> Any:
     """Count the bits in which 16 words of a row, from the first on, differ from those of a query."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 DEMO = Path(__file__).parents[1] / "_build" / "demo"
 """Where the demo slides and their database are kept between runs."""
-SLIDE = "demo-001.tif"
+SLIDE = "demo-003.tif"
 """The slide that is asked for."""
 SECONDS = 1200.0
 

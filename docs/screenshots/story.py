@@ -37,7 +37,6 @@ def box_to_results(file: Path) -> None:
     add_slide(viewer, demo_slide())
     arrange(viewer)
     search, session = show_widget(viewer, "Search"), session_of(viewer)
-    results = show_widget(viewer, "Results")
     session.open(demo_database())
     wait_until(lambda: session.database is not None and not session.busy)
     wait_until(lambda: search.query.facts is not None)
@@ -47,7 +46,9 @@ def box_to_results(file: Path) -> None:
     _put(search, -0.5)
     take("box")
     search.search_box()
-    wait_until(lambda: session.current is not None and not session.busy and not results.loading)
+    wait_until(lambda: session.current is not None and not session.busy)
+    results = show_widget(viewer, "Results")
+    wait_until(lambda: not results.loading)
     take("answer")
     first = session.current
     _put(search, 0.9)

@@ -64,9 +64,10 @@ def test_a_run_fills_the_table_and_the_figures_and_can_be_saved(
     assert control(widget, "confusion_figure").renderer().isValid()
     assert control(widget, "hamming_figure").renderer().isValid()
     widget.save(tmp_path / "report.html")
+    qtbot.waitUntil(lambda: "Written" in control(widget, "state").text(), timeout=60_000)
     assert "<svg" in (tmp_path / "report.html").read_text(encoding="utf-8")
     widget.save(tmp_path / "nowhere" / "report.html")
-    assert "Cannot write" in control(widget, "state").text()
+    qtbot.waitUntil(lambda: "Cannot write" in control(widget, "state").text(), timeout=60_000)
 
 
 def test_what_is_shown_is_what_is_asked_for(widget: EvaluateWidget) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qtpy.QtCore import QByteArray, Qt
+from qtpy.QtCore import QByteArray, QEvent, Qt
 from qtpy.QtSvgWidgets import QSvgWidget
 from qtpy.QtWidgets import (
     QAbstractItemView,
@@ -31,12 +31,12 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_fish._napari.controls import named, offer
-from napari_fish._napari.docks import Settler
-from napari_fish._napari.jobs import JobWorker
+from napari_fish._napari.controls import STOPPING, named, offer, state_line
+from napari_fish._napari.docks import DockedWidget
+from napari_fish._napari.look import look_of
+from napari_fish._napari.one_job import OneJob
 from napari_fish._napari.session import session_of
 from napari_fish.database import DiskStore
-from napari_fish.errors import FishError
 from napari_fish.evaluate import EvaluateParams, Evaluation, evaluate
 from napari_fish.evaluate.figures import ON_DARK, ON_PAPER, Theme, bars
 from napari_fish.evaluate.report import confusion_figure, hamming_figure
@@ -53,7 +53,7 @@ _COLUMNS = ("", "mMV@{k}\nmacro", "mAP@{k}", "top-1", "fewer\nthan {k}", "ms")
 _named = partial(named, "evaluate")
 
 
-class EvaluateWidget(QWidget):
+class EvaluateWidget(DockedWidget):
     """Says how well search works on the open database.
 
     Parameters
@@ -64,14 +64,12 @@ class EvaluateWidget(QWidget):
 
     def __init__(self, viewer: napari.viewer.Viewer) -> None:
         super().__init__()
-        Settler(self)
-        self._viewer = viewer
         self._session = session_of(viewer)
-        self._worker: JobWorker | None = None
+        self._job, self._writing = OneJob(self), OneJob(self)
         self._found: Evaluation | None = None
         self._cohort: Path | None = None
         self._build()
-        self._session.database_changed.connect(self._database_changed)
+        self._listen()
         self._database_changed(self._session.database)
 
     @property
@@ -98,42 +96,36 @@ class EvaluateWidget(QWidget):
         if database is None:
             self._say("Open a database first.", wrong=True)
             return
-        worker = JobWorker(_evaluate, database.path, self._cohort, self.params())
-        worker.progressed.connect(partial(self._progress, worker))
-        worker.returned.connect(partial(self._show, worker))
-        worker.errored.connect(partial(self._failed, worker))
-        worker.cancelled.connect(partial(self._stopped, worker))
-        self._worker = worker
+        self._job.start(self._show, _evaluate, database.path, self._cohort, self.params())
         self._bar.setValue(0)
         self._run_button.setEnabled(False)
         self._cancel_button.setEnabled(True)
         self._say(f"Asking {database.path.name} for its own slides …")
-        worker.start()
 
     def cancel(self) -> None:
         """Stop an evaluation under way; returns at once."""
-        if self._worker is not None:
-            self._worker.cancel()
-            self._say("Stopping …")
+        if self._job.busy:
+            self._job.cancel()
+            self._say(STOPPING)
 
     def save(self, path: str | Path | None = None) -> None:
-        """Write the report; asks for a file where none is given."""
+        """Write the report in the background; asks for a file where none is given."""
         if self._found is None:
             return
         if path is None:
             path, _ = QFileDialog.getSaveFileName(self, "Save report", "evaluation.html", "Page (*.html)")
         if path:
-            try:
-                self._found.save(path)
-            except FishError as error:
-                self._say(str(error), wrong=True)
-                return
-            self._say(f"Written: {path}")
+            self._say(f"Writing {Path(path).name} …")
+            self._writing.start(self._written, _save, self._found, Path(path))
 
-    def closeEvent(self, event: Any) -> None:
-        """Stop what is under way."""
+    def _written(self, path: Path) -> None:
+        self._say(f"Written: {path}")
+
+    def _let_go(self) -> None:
         self.cancel()
-        super().closeEvent(event)
+
+    def _heard(self) -> tuple[tuple[Any, Any], ...]:
+        return ((self._session.database_changed, self._database_changed),)
 
     def _choose_database(self) -> None:
         path = QFileDialog.getExistingDirectory(self, "Open a database (NAME.fish)")
@@ -170,15 +162,12 @@ class EvaluateWidget(QWidget):
         self._save_button.setEnabled(False)
         self._tabs.setVisible(False)
 
-    def _progress(self, worker: JobWorker, done: int, total: int) -> None:
-        if worker is self._worker and not worker.cancelling:
+    def _progress(self, done: int, total: int) -> None:
+        if not self._job.stopping:
             self._bar.setMaximum(total)
             self._bar.setValue(done)
 
-    def _show(self, worker: JobWorker, found: Evaluation) -> None:
-        if worker is not self._worker:
-            return
-        self._ended()
+    def _show(self, found: Evaluation) -> None:
         self._found = found
         self._save_button.setEnabled(True)
         self._fill_table()
@@ -230,28 +219,22 @@ class EvaluateWidget(QWidget):
         _load(self._hamming_figure, hamming_figure(found, way, theme=theme, width=FIGURE_PX))
 
     def _theme(self) -> Theme:
-        return ON_PAPER if "light" in str(getattr(self._viewer, "theme", "dark")) else ON_DARK
+        return ON_DARK if look_of(self).dark else ON_PAPER
 
-    def _failed(self, worker: JobWorker, error: Exception) -> None:
-        if worker is self._worker:
-            self._ended()
-            known = isinstance(error, FishError)
-            self._say(str(error) if known else f"{type(error).__name__}: {error}", wrong=True)
+    def changeEvent(self, event: Any) -> None:
+        """Draw the figures in the colours of another theme."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.StyleChange and getattr(self, "_found", None) is not None:
+            self._draw()
 
-    def _stopped(self, worker: JobWorker) -> None:
-        if worker is self._worker:
-            self._ended()
+    def _stopped(self) -> None:
+        if self._state.text() == STOPPING:
             self._say("Stopped.")
 
     def _ended(self) -> None:
-        self._worker = None
         self._bar.setValue(0)
         self._run_button.setEnabled(self._session.database is not None)
         self._cancel_button.setEnabled(False)
-
-    def _say(self, text: str, wrong: bool = False) -> None:
-        self._state.setText(text)
-        self._state.setStyleSheet("color: #e05050;" if wrong else "")
 
     def _build(self) -> None:
         """Lay out the controls."""
@@ -280,8 +263,8 @@ class EvaluateWidget(QWidget):
             QPushButton("Save report …"), "save", "Write one page with all tables and figures."
         )
         self._bar = _named(QProgressBar(), "progress", "How far the evaluation is.")
-        self._state = _named(QLabel(), "state", "What is open, running or wrong.")  # fmt: skip
-        self._state.setWordWrap(True)
+        self._state = state_line("evaluate")
+        self._say = self._state.say
         self._cancel_button.setEnabled(False)
         for box in (self._target_box, self._within_box, self._mode_box):
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
@@ -300,6 +283,11 @@ class EvaluateWidget(QWidget):
         self._cancel_button.clicked.connect(self.cancel)
         self._save_button.clicked.connect(lambda: self.save())
         self._way_box.currentTextChanged.connect(self._draw)
+        self._job.progressed.connect(self._progress)
+        self._job.cancelled.connect(self._stopped)
+        self._job.ended.connect(self._ended)
+        for job in (self._job, self._writing):
+            job.failed.connect(lambda text: self._say(text, wrong=True))
 
     def _form(self, open_button: QPushButton) -> QFormLayout:
         form = QFormLayout()
@@ -354,6 +342,11 @@ def _load(widget: QSvgWidget, svg: str) -> None:
     """Show a figure at its own size."""
     widget.load(QByteArray(svg.encode()))
     widget.setFixedSize(widget.renderer().defaultSize())
+
+
+def _save(found: Evaluation, path: Path, progress: Any, should_stop: Any) -> Path:
+    found.save(path)
+    return path
 
 
 def _evaluate(

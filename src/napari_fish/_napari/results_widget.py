@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from qtpy.QtCore import QSize, Qt
 from qtpy.QtWidgets import QApplication, QMenu, QSplitter, QVBoxLayout, QWidget
 
-from napari_fish._napari.docks import Settler
+from napari_fish._napari.docks import DockedWidget
 from napari_fish._napari.explain_panel import ExplainPanel
 from napari_fish._napari.gallery_model import GalleryModel
 from napari_fish._napari.gallery_view import GalleryView
@@ -39,7 +39,7 @@ NO_ANSWER = (
 )
 
 
-class ResultsWidget(QWidget):
+class ResultsWidget(DockedWidget):
     """Shows the current answer of the viewer's session.
 
     Parameters
@@ -49,14 +49,13 @@ class ResultsWidget(QWidget):
     """
 
     def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        Settler(self, bottom=True)
+        super().__init__(parent, bottom=True)
         self._session = session_of(viewer)
         self._answer: Answer | None = None
         self._doing, self._error = "", ""
         self._in_viewer = ResultsInViewer(viewer, self)
         self._build()
-        self._listen()
+        self._connect()
         self._arrange(*self._controls.arrangement)
         if self._session.current is not None:
             self._show(self._session.current)
@@ -99,10 +98,10 @@ class ResultsWidget(QWidget):
         """Return room for a row of cards and what is above it, where there is room for that."""
         return QSize(super().sizeHint().width(), HEIGHT)
 
-    def closeEvent(self, event: Any) -> None:
-        """Take the wider field away."""
+    def _let_go(self) -> None:
         self._field.hide()
-        super().closeEvent(event)
+        self._loader.close()
+        self._in_viewer.forget()
 
     def resizeEvent(self, event: Any) -> None:
         """Put things below each other where there is little room beside."""
@@ -114,15 +113,21 @@ class ResultsWidget(QWidget):
             self._splitter.setOrientation(side)
             self._splitter.setSizes(SHARES)
 
-    def _listen(self) -> None:
+    def _heard(self) -> tuple[tuple[Any, Any], ...]:
+        session = self._session
+        return (
+            (session.answered, self._show),
+            (session.judged, self._mark),
+            (session.started, self._started),
+            (session.progressed, self._lines.show_progress),
+            (session.failed, self._failed),
+            (session.ended, self._ended),
+            (session.database_changed, self._database_changed),
+        )
+
+    def _connect(self) -> None:
         session, gallery, controls, there = self._session, self._gallery, self._controls, self._in_viewer
-        session.answered.connect(self._show)
-        session.judged.connect(self._mark)
-        session.started.connect(self._started)
-        session.progressed.connect(self._lines.show_progress)
-        session.failed.connect(self._failed)
-        session.ended.connect(self._ended)
-        session.database_changed.connect(self._database_changed)
+        self._listen()
         gallery.chosen.connect(self._chosen)
         gallery.opened.connect(there.open)
         gallery.judged.connect(self.judge)
@@ -195,7 +200,11 @@ class ResultsWidget(QWidget):
         self._update()
 
     def _database_changed(self, database: Any) -> None:
-        self._show(None)
+        """Show the answer that is left: none of another database; slides that were added leave it as it is."""
+        if self._session.current is not self._answer:
+            self._show(self._session.current)
+        else:
+            self._update()
 
     def _update(self) -> None:
         """Bring everything that depends on the state up to date."""

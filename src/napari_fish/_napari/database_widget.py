@@ -72,6 +72,16 @@ class DatabaseWidget(DockedWidget):
                 self._say(self.opened.text())
             self._session.open(path, preferences.preferred_device(), encoder)
 
+    def show_page(self, title: str) -> None:
+        """Show the page *Build* or *Inspect*."""
+        pages = [self.tabs.tabText(i) for i in range(self.tabs.count())]
+        self.tabs.setCurrentIndex(pages.index(title))
+
+    def choose_slides(self) -> None:
+        """Ask for a folder of slides to build a database from."""
+        self.show_page("Build")
+        self.build.form.slides.ask()
+
     def cancel(self) -> None:
         """Stop what is going on; returns at once."""
         self.build.cancel()
@@ -92,7 +102,7 @@ class DatabaseWidget(DockedWidget):
             if (path / FILE).is_file():
                 self.open(path)
             else:
-                self.tabs.setCurrentIndex(0)
+                self.show_page("Build")
                 self.build.form.take(path)
         event.acceptProposedAction()
 
@@ -123,7 +133,7 @@ class DatabaseWidget(DockedWidget):
 
     def _extend(self, path: str) -> None:
         self.build.form.extend(path)
-        self.tabs.setCurrentIndex(0)
+        self.show_page("Build")
         self._say("Choose a folder of slides to add.")
 
     def _running(self, *_: Any) -> None:

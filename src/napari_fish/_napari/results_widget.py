@@ -18,6 +18,7 @@ from napari_fish._napari.results_export import Exporter
 from napari_fish._napari.results_header import AnswerHeader, StateLines
 from napari_fish._napari.results_in_viewer import ResultsInViewer
 from napari_fish._napari.session import Answer, session_of
+from napari_fish._napari.shortcuts import bind_shortcuts
 from napari_fish._napari.thumbnail_loader import PictureLoader
 from napari_fish.search import Feedback, Results, SlideHit
 from napari_fish.search.verdict import notes_of
@@ -54,6 +55,7 @@ class ResultsWidget(DockedWidget):
         self._answer: Answer | None = None
         self._doing, self._error = "", ""
         self._in_viewer = ResultsInViewer(viewer, self)
+        bind_shortcuts(viewer)
         self._build()
         self._connect()
         self._arrange(*self._controls.arrangement)
@@ -80,6 +82,21 @@ class ResultsWidget(DockedWidget):
     def loading(self) -> bool:
         """Whether pictures are still to come."""
         return self._loader.busy
+
+    def compare(self) -> None:
+        """Show query and hits side by side in the viewer."""
+        self._in_viewer.compare()
+
+    def jump(self) -> None:
+        """Open the chosen slide, and draw what matches on it and on the query."""
+        hit = self._gallery.current_hit()
+        if hit is not None:
+            self._in_viewer.jump(hit)
+
+    def refine(self) -> None:
+        """Search with what the user said of hits, if that is anything new."""
+        if self._pending():
+            self._session.refine()
 
     def search_from(self, hit: SlideHit, whole: bool) -> None:
         """Search for a hit's best region, or for all of its slide."""
@@ -135,12 +152,12 @@ class ResultsWidget(DockedWidget):
         gallery.left.connect(self._field.hide)
         gallery.asked_menu.connect(self._show_menu)
         controls.arranged.connect(self._arrange)
-        controls.refine.connect(session.refine)
+        controls.refine.connect(self.refine)
         controls.undo.connect(session.undo)
-        controls.compare.connect(there.compare)
+        controls.compare.connect(self.compare)
         controls.clear.connect(there.clear)
         controls.zoom.connect(there.zoom_to)
-        controls.jump.connect(self._jump)
+        controls.jump.connect(self.jump)
         self._panel.jumped.connect(there.jump)
         self._panel.searched.connect(self.search_from)
         self._lines.cancelled.connect(session.cancel)
@@ -169,11 +186,6 @@ class ResultsWidget(DockedWidget):
     def _chosen(self, hit: SlideHit | None) -> None:
         self._panel.show_hit(hit)
         self._update()
-
-    def _jump(self) -> None:
-        hit = self._gallery.current_hit()
-        if hit is not None:
-            self._in_viewer.jump(hit)
 
     def _arrange(self, size: str, sort: str, group: str) -> None:
         chosen = self._gallery.current_hit()
@@ -214,11 +226,16 @@ class ResultsWidget(DockedWidget):
             answered=found,
             chosen=self._gallery.current_hit() is not None,
             comparing=self._in_viewer.comparing,
-            pending=0 if answer is None else pending_judgements(feedback, answer.feedback),
+            pending=self._pending(),
             judged=len(feedback.judgements),
         )
         self._panel.setVisible(found)
         self._gallery.say(self._message(), wrong=bool(self._error))
+
+    def _pending(self) -> int:
+        """Return how many thumbs have not been searched with."""
+        answer = self._answer
+        return 0 if answer is None else pending_judgements(self._session.feedback, answer.feedback)
 
     def _message(self) -> str:
         """Return what to write where there are no cards."""

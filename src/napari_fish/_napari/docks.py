@@ -31,7 +31,8 @@ class Settler(QObject):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Look out for the first time that the widget is shown."""
-        if watched is self._widget and event.type() == QEvent.Type.Show:
+        # The type first: a widget that goes unseen tells of it when nothing else of this object is left.
+        if event.type() == QEvent.Type.Show and watched is self._widget:
             self._widget.removeEventFilter(self)
             QTimer.singleShot(0, self._settle)  # not while Qt is still laying it out
         return False

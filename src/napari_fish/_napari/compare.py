@@ -64,7 +64,7 @@ class Comparison(QObject):
         self._shelf = Shelf()
         self._job = OneJob(self)
         self._job.progressed.connect(self.progressed)
-        self._job.failed.connect(self.failed)
+        self._job.failed.connect(self._failed)
         self._steps: Iterator[None] = iter(())
         # A few cells at a time, so that the viewer answers in between.
         self._timer = QTimer(self)
@@ -154,6 +154,10 @@ class Comparison(QObject):
         self._job.cancel()
         self._timer.stop()
         self._steps = iter(())
+
+    def _failed(self, text: str) -> None:
+        if not self._job.stopping:  # a database that is closed meanwhile is no news
+            self.failed.emit(text)
 
     def _opened(self, colour_of: Callable[[str], str], shown: Shown) -> None:
         self._shelf.keep(SLIDES_KEPT_OPEN)

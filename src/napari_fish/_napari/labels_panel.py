@@ -45,7 +45,7 @@ class LabelsPanel(QWidget):
         grid.setVerticalSpacing(3)
         for number, (role, box) in enumerate(self._boxes.items()):
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-            box.setMinimumContentsLength(4)
+            box.setMinimumContentsLength(3)
             box.activated.connect(self._correct)
             row, column = divmod(number, 2)
             grid.addWidget(QLabel(role), row, 2 * column)

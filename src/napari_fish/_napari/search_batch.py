@@ -140,7 +140,10 @@ class BatchQueue(QObject):
         self._session.remember(task.answer)
 
     def _failed(self, task: Task, error: Exception) -> None:
-        task.state, task.reason = FAILED, in_words(error)
+        if self._worker is not None and self._worker.cancelling:
+            self._stopped(task)  # its database was closed
+        else:
+            task.state, task.reason = FAILED, in_words(error)
 
     def _stopped(self, task: Task) -> None:
         task.state = STOPPED

@@ -13,6 +13,7 @@ from qtpy.QtWidgets import QWidget
 from napari_fish._napari.evaluate_widget import ALL_MODES, EvaluateWidget
 from napari_fish._napari.session import session_of
 from napari_fish.archive import open_database
+from napari_fish.evaluate import EvaluateParams
 from tests.evaluate.conftest import N, make_database
 
 
@@ -79,6 +80,8 @@ def test_what_is_shown_is_what_is_asked_for(widget: EvaluateWidget) -> None:
     control(widget, "k").setValue(3)
     params = widget.params()
     assert (params.target, params.within, params.mode, params.k) == ("stain", "site", "guided", 3)
+    control(widget, "reset").click()
+    assert widget.params() == EvaluateParams()
 
 
 def test_an_evaluation_can_be_cancelled_and_run_again(qtbot: Any, widget: EvaluateWidget) -> None:
@@ -113,6 +116,7 @@ def test_every_control_has_a_name_and_a_tooltip(widget: EvaluateWidget) -> None:
         "run",
         "cancel",
         "save",
+        "reset",
         "progress",
         "state",
         "modes",

@@ -8,38 +8,29 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qtpy.QtCore import QByteArray, QEvent, Qt
-from qtpy.QtSvgWidgets import QSvgWidget
 from qtpy.QtWidgets import (
-    QAbstractItemView,
     QCheckBox,
     QComboBox,
     QFileDialog,
     QFormLayout,
     QHBoxLayout,
-    QHeaderView,
     QLabel,
     QProgressBar,
     QPushButton,
-    QScrollArea,
     QSizePolicy,
     QSpinBox,
-    QTableWidget,
-    QTableWidgetItem,
-    QTabWidget,
     QVBoxLayout,
     QWidget,
 )
 
 from napari_fish._napari.controls import STOPPING, named, offer, state_line
 from napari_fish._napari.docks import DockedWidget
-from napari_fish._napari.look import look_of
+from napari_fish._napari.evaluate_tabs import EvaluationTabs
 from napari_fish._napari.one_job import OneJob
+from napari_fish._napari.preferences import preferred_device
 from napari_fish._napari.session import session_of
 from napari_fish.database import DiskStore
 from napari_fish.evaluate import EvaluateParams, Evaluation, evaluate
-from napari_fish.evaluate.figures import ON_DARK, ON_PAPER, Theme, bars
-from napari_fish.evaluate.report import confusion_figure, hamming_figure
 from napari_fish.names import MODES, field_help
 
 if TYPE_CHECKING:
@@ -47,9 +38,6 @@ if TYPE_CHECKING:
 
 ALL_MODES, EVERYWHERE, OWN_SLIDES = "all, side by side", "everywhere", "this database, own patient left out"
 _HELP = field_help(EvaluateParams)
-FIGURE_PX = 372
-"""Figures are as wide as the dock lets them be."""
-_COLUMNS = ("", "mMV@{k}\nmacro", "mAP@{k}", "top-1", "fewer\nthan {k}", "ms")
 _named = partial(named, "evaluate")
 
 
@@ -108,6 +96,14 @@ class EvaluateWidget(DockedWidget):
             self._job.cancel()
             self._say(STOPPING)
 
+    def reset(self) -> None:
+        """Ask as at first."""
+        self.set_cohort(None)
+        for box in (self._target_box, self._within_box, self._mode_box):
+            box.setCurrentIndex(0)
+        self._k_box.setValue(EvaluateParams().k)
+        self._ablation_box.setChecked(EvaluateParams().ablation)
+
     def save(self, path: str | Path | None = None) -> None:
         """Write the report in the background; asks for a file where none is given."""
         if self._found is None:
@@ -130,7 +126,7 @@ class EvaluateWidget(DockedWidget):
     def _choose_database(self) -> None:
         path = QFileDialog.getExistingDirectory(self, "Open a database (NAME.fish)")
         if path:
-            self._session.open(path)
+            self._session.open(path, preferred_device())
 
     def _choose_cohort(self) -> None:
         path = QFileDialog.getExistingDirectory(
@@ -160,7 +156,7 @@ class EvaluateWidget(DockedWidget):
     def _forget(self) -> None:
         self._found = None
         self._save_button.setEnabled(False)
-        self._tabs.setVisible(False)
+        self._tabs.show_evaluation(None)
 
     def _progress(self, done: int, total: int) -> None:
         if not self._job.stopping:
@@ -170,10 +166,7 @@ class EvaluateWidget(DockedWidget):
     def _show(self, found: Evaluation) -> None:
         self._found = found
         self._save_button.setEnabled(True)
-        self._fill_table()
-        offer(self._way_box, [way.name for way in found.ways])
-        self._draw()
-        self._tabs.setVisible(True)
+        self._tabs.show_evaluation(found)
         best = found.main
         said = (
             f"{found.n_queries} slides asked; mode {best.name}: the majority of the first {found.k} is right for "
@@ -181,51 +174,6 @@ class EvaluateWidget(DockedWidget):
             f"{100 * best.mmv_macro.high:.0f} %), averaged over {len(found.labels)} labels."
         )
         self._say(" ".join([said, *found.notes]))
-
-    def _fill_table(self) -> None:
-        found = self._found
-        assert found is not None
-        lines = [*found.ways, *found.ablation]
-        self._table.setRowCount(len(lines))
-        self._table.setHorizontalHeaderLabels([text.format(k=found.k) for text in _COLUMNS])
-        for i, way in enumerate(lines):
-            score, why = way.mmv_macro, "\n".join(f"{n}: {reason}" for reason, n in way.why_short.items())
-            cells = (
-                (way.name, f"mode {way.mode}, ranking {way.ranking}"),
-                (f"{score.value:.2f}\n{score.low:.2f} to {score.high:.2f}", "Share, and its 95 % interval."),
-                (f"{way.map.value:.2f}", f"mAP: {way.map}; divided by 5 as in the published program: {way.map_released}"),
-                (f"{way.top1.value:.2f}", f"First right: {way.top1}"),
-                (f"{100 * way.short:.0f} %", why or "Every answer is complete."),
-                ("" if way.latency is None else f"{way.latency.median:.1f}", "Median time of a search in ms."),
-            )  # fmt: skip
-            for j, (text, tip) in enumerate(cells):
-                item = QTableWidgetItem(text)
-                item.setToolTip(tip)
-                if j:
-                    item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-                self._table.setItem(i, j, item)
-        self._table.resizeRowsToContents()
-
-    def _draw(self, *_: Any) -> None:
-        """Draw the figures of the mode that is chosen."""
-        found = self._found
-        if found is None:
-            return
-        way = next((w for w in found.ways if w.name == self._way_box.currentText()), found.main)
-        theme = self._theme()
-        rows = [(label, one.mmv, f"n={one.n}") for label, one in way.per_label.items()]
-        _load(self._labels_figure, bars(rows, theme, width=FIGURE_PX, title=f"mMV@{found.k} of each label"))
-        _load(self._confusion_figure, confusion_figure(found, way, theme=theme, width=FIGURE_PX))
-        _load(self._hamming_figure, hamming_figure(found, way, theme=theme, width=FIGURE_PX))
-
-    def _theme(self) -> Theme:
-        return ON_DARK if look_of(self).dark else ON_PAPER
-
-    def changeEvent(self, event: Any) -> None:
-        """Draw the figures in the colours of another theme."""
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.StyleChange and getattr(self, "_found", None) is not None:
-            self._draw()
 
     def _stopped(self) -> None:
         if self._state.text() == STOPPING:
@@ -251,7 +199,7 @@ class EvaluateWidget(DockedWidget):
         self._mode_box.addItems([ALL_MODES, *MODES])
         self._k_box = _named(QSpinBox(), "k", _HELP["k"])
         self._k_box.setRange(1, 20)
-        self._k_box.setValue(5)
+        self._k_box.setValue(EvaluateParams().k)
         self._ablation_box = _named(QCheckBox("parts of the ranking"), "ablation", _HELP["ablation"])
         self._run_button = _named(
             QPushButton("Run"),
@@ -262,6 +210,7 @@ class EvaluateWidget(DockedWidget):
         self._save_button = _named(
             QPushButton("Save report …"), "save", "Write one page with all tables and figures."
         )
+        reset = _named(QPushButton("Reset"), "reset", "What is asked for as at first; what was found stays.")
         self._bar = _named(QProgressBar(), "progress", "How far the evaluation is.")
         self._state = state_line("evaluate")
         self._say = self._state.say
@@ -270,19 +219,20 @@ class EvaluateWidget(DockedWidget):
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             box.setMinimumContentsLength(10)
         self._cohort_button.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self._tabs = _named(EvaluationTabs(), "results", "What was found.")
         layout = QVBoxLayout(self)
         layout.addLayout(self._form(open_button))
-        layout.addLayout(_in_line(self._run_button, self._cancel_button, self._save_button))
+        layout.addLayout(_in_line(self._run_button, self._cancel_button, self._save_button, reset))
         layout.addWidget(self._bar)
         layout.addWidget(self._state)
-        layout.addWidget(self._build_tabs(), 1)
+        layout.addWidget(self._tabs, 1)
         layout.addStretch()
         open_button.clicked.connect(self._choose_database)
         self._cohort_button.clicked.connect(self._choose_cohort)
         self._run_button.clicked.connect(self.run)
+        reset.clicked.connect(self.reset)
         self._cancel_button.clicked.connect(self.cancel)
         self._save_button.clicked.connect(lambda: self.save())
-        self._way_box.currentTextChanged.connect(self._draw)
         self._job.progressed.connect(self._progress)
         self._job.cancelled.connect(self._stopped)
         self._job.ended.connect(self._ended)
@@ -299,49 +249,12 @@ class EvaluateWidget(DockedWidget):
         form.addRow("first k", _in_line(self._k_box, self._ablation_box))
         return form
 
-    def _build_tabs(self) -> QTabWidget:
-        self._table = _named(QTableWidget(0, len(_COLUMNS)), "modes", "Every mode side by side.")
-        self._table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self._table.verticalHeader().setVisible(False)
-        head = self._table.horizontalHeader()
-        head.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        head.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        self._way_box = _named(QComboBox(), "way", "Whose figures are shown.")
-        self._labels_figure = _named(
-            QSvgWidget(), "labels_figure", "Majority right, label by label, with 95 % intervals."
-        )
-        self._confusion_figure = _named(QSvgWidget(), "confusion_figure", "Queries by their own label (across) and by the majority of their answer (down).")  # fmt: skip
-        self._hamming_figure = _named(QSvgWidget(), "hamming_figure", "Hamming distance of queries (across) from the labels of their hits (down), as the paper defines it; the strongest of a column is the nearest.")  # fmt: skip
-        figures = QWidget()
-        stack = QVBoxLayout(figures)
-        for control in (self._labels_figure, self._confusion_figure, self._hamming_figure):
-            stack.addWidget(control)
-        stack.addStretch()
-        scroll = QScrollArea()
-        scroll.setWidget(figures)
-        scroll.setWidgetResizable(True)
-        page = QWidget()
-        layout = QVBoxLayout(page)
-        layout.setContentsMargins(0, 6, 0, 0)
-        layout.addWidget(self._way_box)
-        layout.addWidget(scroll)
-        self._tabs = _named(QTabWidget(), "results", "What was found.")
-        self._tabs.addTab(self._table, "Modes")
-        self._tabs.addTab(page, "By label")
-        return self._tabs
-
 
 def _in_line(*controls: QWidget) -> QHBoxLayout:
     line = QHBoxLayout()
     for control in controls:
         line.addWidget(control)
     return line
-
-
-def _load(widget: QSvgWidget, svg: str) -> None:
-    """Show a figure at its own size."""
-    widget.load(QByteArray(svg.encode()))
-    widget.setFixedSize(widget.renderer().defaultSize())
 
 
 def _save(found: Evaluation, path: Path, progress: Any, should_stop: Any) -> Path:

@@ -6,13 +6,12 @@ from typing import Any
 
 from napari.viewer import Viewer
 
-PLUGIN = "napari-fish"
+from napari_fish._napari.docks import show_widget
 
 
 def search_widget(viewer: Any) -> Any:
     """Return the Search widget of a viewer, opening it if need be."""
-    _, widget = viewer.window.add_plugin_dock_widget(PLUGIN, "Search")
-    return widget
+    return show_widget(viewer, "Search")
 
 
 def open_database(viewer: Viewer) -> None:

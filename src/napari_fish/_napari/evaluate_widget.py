@@ -32,6 +32,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_fish._napari.controls import named, offer
+from napari_fish._napari.docks import Settler
 from napari_fish._napari.jobs import JobWorker
 from napari_fish._napari.session import session_of
 from napari_fish.database import DiskStore
@@ -63,6 +64,7 @@ class EvaluateWidget(QWidget):
 
     def __init__(self, viewer: napari.viewer.Viewer) -> None:
         super().__init__()
+        Settler(self)
         self._viewer = viewer
         self._session = session_of(viewer)
         self._worker: JobWorker | None = None

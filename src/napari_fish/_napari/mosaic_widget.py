@@ -24,6 +24,7 @@ from qtpy.QtWidgets import (
 
 from napari_fish._napari.controls import named, offer
 from napari_fish._napari.coordinates import level0_to_world
+from napari_fish._napari.docks import Settler
 from napari_fish._napari.jobs import JobWorker
 from napari_fish._napari.layers import slide_of
 from napari_fish._napari.mosaic_layers import DROPPED, PATCHES, TISSUE, layers_of, mask_of, polygons_of
@@ -73,6 +74,7 @@ class MosaicWidget(QWidget):
 
     def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        Settler(self)
         self._viewer = viewer
         self._worker: JobWorker | None = None
         self._mosaic: Mosaic | None = None

@@ -1,0 +1,73 @@
+"""Where the widgets are docked: napari puts every one to the right, below the others and narrow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qtpy.QtCore import QEvent, QObject, Qt, QTimer
+from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
+
+PLUGIN = "napari-fish"
+SIDE_PX, BOTTOM_PX = 380, 380
+"""Width of a dock at the side and height of one at the bottom, when it is opened."""
+_SETTLED = "napari-fish.settled"
+
+
+class Settler(QObject):
+    """Brings the dock of a widget to its place when it is first shown; the user may move it afterwards.
+
+    Parameters
+    ----------
+    widget
+        What is docked.
+    bottom
+        Whether its place is below the canvas; otherwise at the side, in one tab bar with our others.
+    """
+
+    def __init__(self, widget: QWidget, bottom: bool = False) -> None:
+        super().__init__(widget)
+        self._widget, self._bottom = widget, bottom
+        widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Look out for the first time that the widget is shown."""
+        if watched is self._widget and event.type() == QEvent.Type.Show:
+            self._widget.removeEventFilter(self)
+            QTimer.singleShot(0, self._settle)  # not while Qt is still laying it out
+        return False
+
+    def _settle(self) -> None:
+        dock = _dock_of(self._widget)
+        window = dock.parent() if dock is not None else None
+        right = Qt.DockWidgetArea.RightDockWidgetArea
+        if not isinstance(window, QMainWindow) or dock.isFloating() or window.dockWidgetArea(dock) != right:
+            return
+        if self._bottom:
+            window.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, dock)
+            window.resizeDocks([dock], [BOTTOM_PX], Qt.Orientation.Vertical)
+            return
+        others = (other for other in window.findChildren(QDockWidget) if other.property(_SETTLED))
+        neighbour = next((other for other in others if window.dockWidgetArea(other) == right), None)
+        if neighbour is not None:
+            window.tabifyDockWidget(neighbour, dock)
+            dock.raise_()
+        window.resizeDocks([dock], [SIDE_PX], Qt.Orientation.Horizontal)
+        dock.setProperty(_SETTLED, True)
+
+
+def show_widget(viewer: Any, name: str) -> Any:
+    """Return one of our widgets in a viewer, opening it if need be; None where there is no window."""
+    window = getattr(viewer, "window", None)
+    if window is None:
+        return None
+    dock, widget = window.add_plugin_dock_widget(PLUGIN, name)
+    dock.show()
+    dock.raise_()
+    return widget
+
+
+def _dock_of(widget: QWidget) -> QDockWidget | None:
+    parent = widget.parentWidget()
+    while parent is not None and not isinstance(parent, QDockWidget):
+        parent = parent.parentWidget()
+    return parent

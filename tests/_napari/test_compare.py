@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 
 from napari_fish._napari.compare import MOST_CELLS, Comparison, comparison_of
 from napari_fish._napari.magnification import magnification, zoom_to
+from napari_fish._napari.queries import slide_layers
 from napari_fish._napari.reader import PLUGIN
+from napari_fish._napari.session import session_of
 from napari_fish.archive import Database
 from napari_fish.errors import FishError
 from tests._napari.measured_archive import COLOURS, SQUARE_UM, ask, make_archive, open_archive
@@ -227,9 +230,7 @@ def test_an_answer_without_hits_is_refused_in_words(
     viewer = make_viewer()
     comparison = comparison_of(viewer)
     answer = ask(database)
-    empty = type(answer)(
-        answer.asked, answer.params, type(answer.results)(**{**vars(answer.results), "hits": ()})
-    )
+    empty = replace(answer, results=replace(answer.results, hits=()))
     with qtbot.waitSignal(comparison.failed, timeout=10_000) as failed:
         comparison.show(empty, database)
     assert "nothing to compare" in failed.args[0] and not comparison.shown and not viewer.layers
@@ -272,3 +273,64 @@ def test_magnification_of_nothing_or_of_unknown_pixels_is_refused_in_words(model
     with pytest.raises(FishError, match=r"photo.*unknown"):
         zoom_to(model, 20)
     assert magnification(model) is None
+
+
+def test_a_slide_opened_meanwhile_ends_the_comparison_and_stays(
+    make_viewer: Callable[..., Any], database: Database, qtbot: Any
+) -> None:
+    viewer = make_viewer()
+    comparison = comparison_of(viewer)
+    compare(qtbot, comparison, ask(database), database)
+    with qtbot.waitSignal(comparison.changed, timeout=10_000) as changed:
+        viewer.open(slide(database, 3), plugin=PLUGIN)
+    assert changed.args == [False] and [layer.name for layer in viewer.layers] == ["s3"]
+    assert viewer.layers[0].visible and not viewer.canvas.grid.enabled
+
+
+def test_what_is_drawn_meanwhile_waits_outside_the_grid(
+    make_viewer: Callable[..., Any], database: Database, qtbot: Any
+) -> None:
+    viewer = make_viewer()
+    viewer.add_shapes(name="boxes", units="µm")
+    comparison = comparison_of(viewer)
+    compare(qtbot, comparison, ask(database), database)
+    viewer.layers.remove("boxes")
+    # Drawn anew and, like the one it replaces, hidden, as the Search widget does with the query's mosaics.
+    viewer.add_shapes(name="boxes", units="µm", visible=False)
+    viewer.add_points(name="points", units="µm")
+    assert not viewer.layers["points"].visible
+    comparison.clear()
+    assert viewer.layers["boxes"].visible and viewer.layers["points"].visible
+
+
+def test_cells_are_not_offered_as_slides_to_search_for(
+    make_viewer: Callable[..., Any], database: Database, qtbot: Any
+) -> None:
+    viewer = make_viewer()
+    viewer.open(slide(database, 0), plugin=PLUGIN)
+    compare(qtbot, comparison_of(viewer), ask(database, layer="s0"), database)
+    assert [layer.name for layer in slide_layers(viewer.layers)] == ["s0"]
+
+
+def test_the_comparison_follows_the_next_answer_and_ends_when_there_is_none(
+    make_viewer: Callable[..., Any], database: Database, qtbot: Any
+) -> None:
+    viewer = make_viewer()
+    session, comparison = session_of(viewer), comparison_of(viewer)
+    session.database = database
+    session.show(ask(database))
+    assert not comparison.busy, "nobody asked for a comparison yet"
+    compare(qtbot, comparison, ask(database), database)
+    with qtbot.waitSignal(comparison.changed, timeout=30_000):
+        session.show(ask(database, 1))
+    assert comparison.layers[0].name == "Query · s1.tif"
+    answer = ask(database)
+    session.show(replace(answer, results=replace(answer.results, hits=())))
+    assert not comparison.shown and not viewer.layers
+
+
+def test_an_objective_without_a_slide_is_refused_in_words(model: Any, qtbot: Any) -> None:
+    comparison = comparison_of(model)
+    with qtbot.waitSignal(comparison.failed, timeout=1000) as failed:
+        comparison.zoom_to(20)
+    assert "No slide" in failed.args[0]

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-import numpy as np
 from napari.layers import Image
 from qtpy.QtCore import QObject, QTimer, Signal
 
+from napari_fish._napari.compare_cells import QUERY_COLOUR, fill, label, new_cell, scene_unit
 from napari_fish._napari.compare_pictures import Shelf, Shown, open_pictures
-from napari_fish._napari.coordinates import micrometres
-from napari_fish._napari.hit_layers import KEPT_PICTURE, Picture, grid_shape
+from napari_fish._napari.hit_layers import CELL_KEY, grid_shape
 from napari_fish._napari.jobs import JobWorker
-from napari_fish._napari.magnification import um_per_world_unit, zoom_to
-from napari_fish._napari.session import Answer
+from napari_fish._napari.magnification import zoom_to
+from napari_fish._napari.session import Answer, session_of
 from napari_fish._napari.view_state import ViewState
 from napari_fish.archive import Database
 from napari_fish.errors import FishError
+from napari_fish.search.colours import Colours
 
 MOST_CELLS = 12
 """The query and eleven hits; more would be too small to judge."""
 SLIDES_KEPT_OPEN = 24
 LINKED = ("opacity", "gamma", "contrast_limits", "blending", "interpolation2d", "visible")
+MOMENT = 0.03
+"""Seconds for which cells are drawn without letting the viewer answer."""
 SPACING = 6
 """Px between cells."""
 MARGIN = 0.96
 """Share of a cell that the region fills at first."""
-LABEL_PT = 8
-METADATA_KEY = "napari_fish_compare"
-QUERY_COLOUR = "#ffd54a"
 
 
 class Comparison(QObject):
@@ -57,14 +57,18 @@ class Comparison(QObject):
         # The layers of a proxied viewer are proxies themselves, and never the layers that were added.
         self._viewer_ref = ref(getattr(viewer, "__wrapped__", viewer))
         self._before: ViewState | None = None
+        self._added: list[tuple[Any, bool]] = []
         self._cells: list[Image] = []
         self._pool: list[Image] = []
         self._shelf = Shelf()
         self._worker: JobWorker | None = None
         self._steps: Iterator[None] = iter(())
-        # One cell at a time, so that the viewer answers in between.
+        # A few cells at a time, so that the viewer answers in between.
         self._timer = QTimer(self)
         self._timer.timeout.connect(self._step)
+        session = session_of(viewer)
+        session.answered.connect(self._follow)
+        session.database_changed.connect(self.clear)
 
     @property
     def _viewer(self) -> Any:
@@ -95,9 +99,11 @@ class Comparison(QObject):
         database
             Where.
         colour_of
-            Takes a diagnosis to the colour of its name.
+            Takes a diagnosis to the colour of its name, on black; by default that which it has everywhere.
         """
         self._stop()
+        if colour_of is None:
+            colour_of = partial(Colours.of_answers([answer.results]).of, dark=True)
         layers = [one for one in self._viewer.layers if isinstance(one, Image) and not self._is_cell(one)]
         layer = next((one for one in layers if answer.layer and one.name == answer.layer), None)
         worker = JobWorker(
@@ -111,10 +117,13 @@ class Comparison(QObject):
         worker.start()
 
     def zoom_to(self, objective: float) -> None:
-        """Show all cells as through an objective: at 20 one px of the canvas is 0.5 µm."""
-        zoom_to(self._viewer, objective, self._cells[0] if self._cells else None)
+        """Show all cells, or the slide that is looked at, as through an objective: at 20 one px is 0.5 µm."""
+        try:
+            zoom_to(self._viewer, objective, self._cells[0] if self._cells else None)
+        except FishError as error:
+            self.failed.emit(str(error))
 
-    def clear(self) -> None:
+    def clear(self, *_: object) -> None:
         """Leave the viewer as it was before the first comparison."""
         self._stop()
         before, self._before = self._before, None
@@ -122,9 +131,22 @@ class Comparison(QObject):
             return
         self._viewer.canvas.grid.enabled = False
         self._set_cells(0)
+        added, self._added = self._added, []
         before.restore(self._viewer)
+        for layer, visible in added:
+            layer.visible = visible
         self._shelf.keep(0)
         self.changed.emit(False)
+
+    def _follow(self, answer: Answer) -> None:
+        """Show the answer to the next search instead."""
+        database = session_of(self._viewer).database
+        if not (self.shown or self.busy):
+            return
+        if database is None or not answer.results.hits:
+            self.clear()
+        else:
+            self.show(answer, database)
 
     def _stop(self) -> None:
         if self._worker is not None:
@@ -140,7 +162,7 @@ class Comparison(QObject):
                 str(error) if isinstance(error, FishError) else f"{type(error).__name__}: {error}"
             )
 
-    def _opened(self, worker: JobWorker, colour_of: Callable[[str], str] | None, shown: Shown) -> None:
+    def _opened(self, worker: JobWorker, colour_of: Callable[[str], str], shown: Shown) -> None:
         if worker is not self._worker:
             return
         self._worker = None
@@ -149,39 +171,48 @@ class Comparison(QObject):
         self._timer.start(0)
 
     def _step(self) -> None:
+        """Draw for a moment; napari paints the canvas after each, which takes longer than many a step."""
+        end = time.perf_counter() + MOMENT
         try:
-            next(self._steps)
+            while time.perf_counter() < end:
+                next(self._steps)
         except StopIteration:
             self._timer.stop()
             self.changed.emit(True)
 
-    def _drawing(self, shown: Shown, colour_of: Callable[[str], str] | None) -> Iterator[None]:
+    def _drawing(self, shown: Shown, colour_of: Callable[[str], str]) -> Iterator[None]:
         """Draw a comparison cell by cell."""
-        first = self._before is None
+        viewer, first = self._viewer, self._before is None
         if first:
             self._prepare()
         pictures = [shown.query, *(picture for _, picture in shown.hits)]
         titles = [shown.query_title, *(pair.title for pair, _ in shown.hits)]
-        diagnoses = [None, *(pair.hit.diagnosis for pair, _ in shown.hits)]
+        colours = [QUERY_COLOUR, *(colour_of(pair.hit.diagnosis) for pair, _ in shown.hits)]
         same = len(pictures) == len(self._cells)
         if not same:
-            self._viewer.canvas.grid.enabled = False
+            viewer.canvas.grid.enabled = False
             self._set_cells(len(pictures))
             yield
-        # The middle of the query's region, where it lies on its slide.
-        unit = _scene_unit(self._viewer)
-        anchor = tuple(c * shown.query.um_per_px for c in shown.query.centre)
-        for layer, picture, title, diagnosis in zip(self._cells, pictures, titles, diagnoses, strict=True):
-            _fill(layer, picture, title, anchor, unit)
-            if layer not in self._viewer.layers:
-                self._viewer.add_layer(layer)
-            colour = QUERY_COLOUR if diagnosis is None else colour_of(diagnosis) if colour_of else None
-            _label(layer, colour)
+        unit = scene_unit(viewer)
+        # At first where the query's region lies on its slide; then wherever the user is looking, so that the camera
+        # need not move and nothing be read twice.
+        here = tuple(c * unit[1] for c in viewer.scene.camera.center[-2:])
+        anchor = tuple(c * shown.query.um_per_px for c in shown.query.centre) if first else here
+        for layer, picture, title, colour in zip(self._cells, pictures, titles, colours, strict=True):
+            fill(layer, picture, title, anchor, unit)
+            label(layer, colour)
+            if layer not in viewer.layers:
+                viewer.add_layer(layer)
             yield
         if not same:
             self._arrange()
+            if first:
+                self._look(anchor, shown.side_um, unit[1])
             yield
-        self._look(anchor, shown.side_um, first)
+            for layer in self._cells:
+                layer.visible = True
+                yield
+            viewer.layers.link_layers(self._cells, LINKED)
 
     def _prepare(self) -> None:
         """Take note of the viewer and make room."""
@@ -192,31 +223,31 @@ class Comparison(QObject):
             viewer.dims.ndisplay = 2
         for layer in viewer.layers:
             layer.visible = False
-        viewer.layers.events.removed.connect(self._on_removed)
 
     def _set_cells(self, n: int) -> None:
         """Take cells from the pool, or put them back and out of the viewer; the grid must be off."""
         viewer = self._viewer
-        viewer.layers.events.removed.disconnect(self._on_removed)
         if len(self._cells) > 1:
             viewer.layers.unlink_layers(self._cells)
         while len(self._pool) < n:
-            self._pool.append(_new_cell())
+            self._pool.append(new_cell())
+        surplus, self._cells = self._cells[n:], self._pool[:n]
         # At once, for napari collects garbage after each removal otherwise.
         with viewer.layers.batched_update():
-            for layer in self._cells[n:]:
+            for layer in surplus:
                 if layer in viewer.layers:
                     viewer.layers.remove(layer)
-        self._cells = self._pool[:n]
         for layer in self._cells:
-            layer.visible = True
-        if n:
-            viewer.layers.events.removed.connect(self._on_removed)
+            layer.visible = False
+        events = viewer.layers.events
+        for event, react in ((events.removed, self._on_removed), (events.inserted, self._on_inserted)):
+            event.disconnect(react)
+            if n:
+                event.connect(react)
 
     def _arrange(self) -> None:
-        """Put the cells into a grid, linked, with a scale bar."""
+        """Make a grid for the cells, with a scale bar."""
         viewer = self._viewer
-        viewer.layers.link_layers(self._cells, LINKED)
         viewer.layers.selection = {self._cells[0]}
         viewer.layers.selection.active = self._cells[0]
         grid, bar = viewer.canvas.grid, viewer.canvas.overlays.scale_bar
@@ -231,67 +262,40 @@ class Comparison(QObject):
                 "scale bar in µm", "bottom_left", False, True, True
             )  # fmt: skip
 
-    def _look(self, anchor: tuple[float, ...], side_um: float, first: bool) -> None:
-        """Point the camera at the regions; a magnification that the user chose stays."""
+    def _look(self, anchor: tuple[float, ...], side_um: float, um: float) -> None:
+        """Point the camera at the regions, which fill their cells; ``um`` is the scene's unit in µm."""
         viewer = self._viewer
-        um = um_per_world_unit(viewer, self._cells[0])
+        sizes = zip(viewer.canvas.size, viewer.canvas.grid.shape, strict=True)
+        cell = min((px - SPACING * (n - 1)) / n for px, n in sizes)
         viewer.scene.camera.center = tuple(a / um for a in anchor)
-        if first:
-            viewer.scene.camera.zoom = MARGIN * min(viewer.canvas.viewbox_size(viewer.layers)) * um / side_um
+        viewer.scene.camera.zoom = MARGIN * cell * um / side_um
 
     def _on_removed(self, event: Any) -> None:
         """Go on without a cell that the user removed."""
-        if self._is_cell(event.value):
-            self._cells = [cell for cell in self._cells if cell is not event.value]
-            self._pool = [cell for cell in self._pool if cell is not event.value]
+        layer = event.value
+        self._added = [(one, visible) for one, visible in self._added if one is not layer]
+        if any(layer is cell for cell in self._cells):
+            self._cells = [cell for cell in self._cells if cell is not layer]
+            self._pool = [cell for cell in self._pool if cell is not layer]
             if not self._cells:
                 self.clear()
 
+    def _on_inserted(self, event: Any) -> None:
+        """End the comparison when a slide is opened; keep other layers out of the grid until it ends."""
+        layer = event.value
+        if any(layer is cell for cell in self._cells):
+            return
+        if isinstance(layer, Image):
+            # Not now: others have yet to hear of the layer.
+            QTimer.singleShot(0, self.clear)
+            return
+        gone = [(one.name, seen) for one, seen in self._before.visible if one not in self._viewer.layers]
+        # What takes the place of a layer that was hidden here, as boxes drawn anew do, is as visible as that was.
+        self._added.append((layer, dict(gone).get(layer.name, layer.visible)))
+        layer.visible = False
+
     def _is_cell(self, layer: Any) -> bool:
-        return METADATA_KEY in layer.metadata
-
-
-def _new_cell() -> Image:
-    return Image(
-        [np.full((2, 2, 3), 255, np.uint8)],
-        rgb=True,
-        multiscale=True,
-        units=("µm", "µm"),
-        axis_labels=("y", "x"),
-        contrast_limits=(0, 255),
-        interpolation2d="linear",
-        metadata={METADATA_KEY: True},
-    )
-
-
-def _fill(
-    layer: Image, picture: Picture, title: str, anchor: tuple[float, ...], unit: tuple[str, float]
-) -> None:
-    """Give a cell another picture, with its region at the anchor; ``unit`` has a name and a length in µm."""
-    name, um = unit
-    layer.data = picture.levels
-    layer.units = (name, name)
-    layer.scale = (picture.um_per_px / um,) * 2
-    layer.translate = tuple(t / um for t in picture.translate(anchor))
-    layer.name = f"{title} · {KEPT_PICTURE}" if picture.kept else title
-
-
-def _scene_unit(viewer: Any) -> tuple[str, float]:
-    """Return the unit of length of the scene and how many µm it is; µm where it has none.
-
-    napari reads the wrong part of a multiscale layer whose units are not the scene's.
-    """
-    units = viewer.layers.units
-    um = None if units is None else micrometres(units[-1])
-    return ("µm", 1.0) if um is None else (str(units[-1]), um)
-
-
-def _label(layer: Image, colour: str | None) -> None:
-    """Write a cell's name into it."""
-    overlay = layer.name_overlay
-    overlay.position, overlay.box, overlay.font_size = "top_left", True, LABEL_PT
-    overlay.color = colour
-    overlay.visible = True
+        return CELL_KEY in layer.metadata
 
 
 _comparisons: WeakKeyDictionary[Any, Comparison] = WeakKeyDictionary()

@@ -132,7 +132,9 @@ def open_pictures(
     finally:
         if kept is not None:
             kept.close()
-    return Shown(query, f"Query · {results.query}", tuple(hits), patch_um, tuple(away))
+    # Without the box, which the picture shows.
+    title = f"Query · {results.query.split(' [')[0]}"
+    return Shown(query, title, tuple(hits), patch_um, tuple(away))
 
 
 def _patch_um(database: Database, pairs: Sequence[Pair]) -> float:

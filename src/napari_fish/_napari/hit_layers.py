@@ -21,6 +21,10 @@ Points = NDArray[np.float64]
 ToWorld = Callable[[Any], Points]
 """Takes level-0 px (x, y), shape (n, 2), to world coordinates, rows first."""
 LayerData = tuple[Any, dict[str, Any], str]
+CELL_KEY = "napari_fish_compare"
+"""Marks in its metadata a layer that is a cell of a comparison."""
+KEPT_KEY = "napari_fish_kept"
+"""Where the metadata of a kept picture say of which slide of which database it is."""
 OTHER_REGION = "like another region"
 KEPT_PICTURE = "slide away, kept picture"
 
@@ -76,6 +80,11 @@ class Picture:
         # napari puts the centre of the first px at 0.
         rows, columns = ((a - (c - 0.5) * self.um_per_px) for a, c in zip(anchor, self.centre, strict=True))
         return rows, columns
+
+
+def shows_hits(layer: Any) -> bool:
+    """Whether a layer was made to show hits, so that it is no slide to search for."""
+    return CELL_KEY in layer.metadata or KEPT_KEY in layer.metadata
 
 
 def distance_text(match: Hit) -> str:
@@ -173,12 +182,14 @@ def matches_layer(
     ]
     corners = [to_world(corners_of(box)) for _, _, box in drawn]
     sides = [float(np.linalg.norm(c[1] - c[0])) for c in corners]
-    widths = [s / (25 if m is chosen else 60) for s, (_, m, _) in zip(sides, drawn, strict=True)]
+    widths = [s / (70 if m is chosen else 140) for s, (_, m, _) in zip(sides, drawn, strict=True)]
+    colours = np.array([pair_colour(n) for n, _, _ in drawn]).reshape(-1, 4)
     options: dict[str, Any] = {
         "name": name,
+        "opacity": 1.0,
         "shape_type": "rectangle",
         "edge_width": widths or 1,
-        "edge_color": np.array([pair_colour(n) for n, _, _ in drawn]) if drawn else "white",
+        "edge_color": colours if drawn else "white",
         "face_color": "transparent",
         "features": {
             "pair": [n for n, _, _ in drawn],
@@ -189,12 +200,7 @@ def matches_layer(
         },
     }
     if drawn:
-        options["text"] = {
-            "string": "{pair}",
-            "size": 14,
-            "anchor": "upper_left",
-            "color": {"encoding_type": "ConstantColorEncoding", "constant": "black"},
-        }
+        options["text"] = {"string": "{pair}", "size": 20, "anchor": "upper_left", "color": colours}
     return corners, options, "shapes"
 
 

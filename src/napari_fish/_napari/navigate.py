@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from napari_fish._napari.compare import comparison_of
 from napari_fish._napari.coordinates import level0_to_world, to_scene
 from napari_fish._napari.hit_layers import (
+    KEPT_KEY,
     LayerData,
     ToWorld,
     corners_of,
@@ -36,8 +37,6 @@ from napari_fish.search import SlideHit
 from napari_fish.search.values import Hit
 from napari_fish.slides import Slide, open_slide
 
-KEPT_KEY = "napari_fish_kept"
-"""Where the metadata of a kept picture say of which slide of which database it is."""
 MATCHES_KEY = "napari_fish_matches"
 """Where the metadata of drawn regions say on which layer they lie."""
 FIELD = 0.5

@@ -11,6 +11,7 @@ from napari.layers import Image
 from numpy.typing import NDArray
 
 from napari_fish._napari.coordinates import drawn_to_level0, image_shape, placement, world_to_level0
+from napari_fish._napari.hit_layers import shows_hits
 from napari_fish._napari.layers import slide_of
 from napari_fish.archive.asking import Region
 from napari_fish.slides import Slide
@@ -107,6 +108,8 @@ def slide_layers(layers: Iterable[Any]) -> list[Any]:
     """Return the layers that may show a slide, top first; of the three colours of one, the first."""
     found: list[Any] = []
     for layer in map(unwrapped, layers):
+        if shows_hits(layer):
+            continue
         if isinstance(layer, Image) and not any(_same_image(layer, other) for other in found):
             found.append(layer)
     return found[::-1]

@@ -34,7 +34,7 @@ SELECTION = (
 CANDIDATES = (
     "EfficientNet-Lite0 tuned on tissue by self-supervision (200 steps) was no better beyond noise: lc25000 +0.004, "
     "breakhis b/m +0.003, breakhis 8 -0.007, crc -0.033 against the untouched network with planes from the same views. "
-    "A small network from scratch was not trained far enough to judge."
+    "A small network from scratch was stopped after 150 of 800 steps, too early to judge."
 )
 Floats = NDArray[np.floating]
 

@@ -1,11 +1,11 @@
 # Two commands: `make demo` and `make test`. Both set themselves up on a bare machine.
-.PHONY: demo test lint clean
+.PHONY: demo test lint docs clean
 
 demo:
 	@tools/setup demo
 	@tools/run .venv/bin/napari-fish demo
 
-test: lint
+test: lint docs
 	@tools/run --display .venv/bin/python -m pytest
 
 lint:
@@ -16,5 +16,9 @@ lint:
 	@tools/run .venv/bin/lint-imports --no-cache
 	@tools/run .venv/bin/npe2 validate napari-fish
 
+docs:
+	@tools/setup test
+	@tools/run .venv/bin/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
 clean:
-	rm -rf .venv demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv demo docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis

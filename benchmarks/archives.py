@@ -5,24 +5,30 @@ on its codes (1 added to each of the 64x64 codes with probability 0.05), all cop
 codes carries into the next coarser map with probability 0.05 on average, so copies are made by adding binomial
 carries to S1, S2 and S3 of the patch, which is what the key is made of.
 
-*Recall* archives have no duplicates. Barcodes are signs of a mixture in a space of low dimension, seen through
-random projections, with noise on each bit. With real barcodes (``--barcodes``) projections, thresholds and noise are
-fitted to them: the principal components of their bits, the spread of their scores, the noise that is left.
+*Recall* archives have no duplicates. They are drawn from a model fitted to fish-lite's barcodes of real tissue (see
+``realbarcodes.py`` and :meth:`BarcodeModel.fitted`), which fills the space between real barcodes that are near each other.
+The benchmark's table says how near the model comes to what it was fitted to. Queries are drawn from the same model.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shutil
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from realbarcodes import CACHE
 
 from napari_fish.index import Segment
-from napari_fish.index.hamming import unpack_bits
+from napari_fish.index.hamming import distance_matrix, unpack_bits
 
 BASE, CLASSES, SLIDE = 100_000, 9, 100
 WORDS = 16
+MATES = 20
 
 
 @njit(nogil=True, cache=True)
@@ -56,6 +62,8 @@ class BarcodeModel:
     projection : float32, shape (dim, bits)
     bias, gain : float32, shape (bits,)
         Where a bit turns, and how sharply.
+    mates : int64, shape (n_centres, m)
+        Other places near each: barcodes lie anywhere between a place and two of its mates. None where m is 0.
     """
 
     centres: NDArray[np.float32]
@@ -63,6 +71,7 @@ class BarcodeModel:
     projection: NDArray[np.float32]
     bias: NDArray[np.float32]
     gain: NDArray[np.float32]
+    mates: NDArray[np.int64]
 
     @classmethod
     def synthetic(
@@ -83,23 +92,55 @@ class BarcodeModel:
             projection,
             np.zeros(bits, np.float32),
             np.full(bits, sharpness, np.float32),
+            np.empty((centres, 0), np.int64),
         )
 
     @classmethod
-    def fitted(cls, barcodes: NDArray[np.uint64], dim: int = 24) -> BarcodeModel:
-        """Fit a model to real barcodes, shape (n, words)."""
-        signs = unpack_bits(barcodes).astype(np.float32) * 2 - 1
-        mean = signs.mean(axis=0)
-        _, values, axes = np.linalg.svd(signs - mean, full_matrices=False)
+    def fitted(cls, barcodes: NDArray[np.uint64], dim: int = 64) -> BarcodeModel:
+        """Fit a model to real barcodes, shape (n, words).
+
+        A drawn barcode lies, in the space of the bits' first ``dim`` principal components, between a real one and two of
+        its 20 nearest, and is moved from there at random; its bits are cut so that each is set as often as in the
+        real ones. How far it is moved, and how sharp the cut is, are those of a small grid that best give back the
+        distances of random pairs and of nearest neighbours among equally many barcodes.
+        """
+        bits = unpack_bits(barcodes).astype(np.float32)
+        share = bits.mean(axis=0)
+        _, values, axes = np.linalg.svd(bits - share, full_matrices=False)
         dim = min(dim, len(values))
-        scores = (signs - mean) @ axes[:dim].T
-        # Bits are explained linearly: P(1) = (1 + mean + scores . axes) / 2.
-        nearest = np.partition(np.linalg.norm(scores[:, None] - scores[None, :500], axis=2), 5, axis=0)[5]
-        spread = np.full(dim, float(np.median(nearest)) / (2 * dim) ** 0.5, np.float32)
-        half = np.full(signs.shape[1], 0.5, np.float32)
-        return cls(
-            scores.astype(np.float32), spread, axes[:dim].astype(np.float32), (-mean).astype(np.float32), half
-        )  # fmt: skip
+        scores, axes = (bits - share) @ axes[:dim].T, axes[:dim].astype(np.float32)
+        wanted = distances_of(barcodes)
+        best: tuple[float, BarcodeModel] | None = None
+        mates = np.argsort(distance_matrix(barcodes, barcodes), axis=1, kind="stable")[:, 1 : MATES + 1]
+        for move in (0.2, 0.3, 0.4, 0.5, 0.6):
+            spread = (move * scores.std(axis=0)).astype(np.float32)
+            model = cls(scores, spread, axes, share, share, mates)
+            bias = _cuts(model, share)
+            for gain in (1.5, 2.5, 5.0, 10.0):
+                model = replace(model, bias=bias, gain=np.full(len(share), gain, np.float32))
+                found = distances_of(model.draw(len(barcodes), 3))
+                off = sum((np.log(found[name] / wanted[name])) ** 2 for name in wanted)
+                if best is None or off < best[0]:
+                    best = off, model
+        assert best is not None
+        return best[1]
+
+    @property
+    def fingerprint(self) -> int:
+        """A number that tells models apart."""
+        value = 0
+        for array in (self.centres, self.spread, self.projection, self.bias, self.gain, self.mates):
+            value = zlib.crc32(np.ascontiguousarray(array).tobytes(), value)
+        return value
+
+    def places(self, of: NDArray[np.int64], dice: np.random.Generator) -> NDArray[np.float32]:
+        """Draw places in the space of low dimension, each near or between centres, shape (n, dim)."""
+        place = self.centres[of]
+        if self.mates.shape[1]:
+            a, b = (self.mates[of, dice.integers(0, self.mates.shape[1], len(of))] for _ in range(2))
+            u, v, w = dice.dirichlet((1, 1, 1), len(of)).astype(np.float32).T[:, :, None]
+            place = u * place + v * self.centres[a] + w * self.centres[b]
+        return place + self.spread * dice.standard_normal(place.shape, np.float32)
 
     def draw(self, n: int, seed: int, family: NDArray[np.int64] | None = None) -> NDArray[np.uint64]:
         """Draw barcodes, shape (n, words); ``family`` says from which centre each comes."""
@@ -108,10 +149,31 @@ class BarcodeModel:
         for start in range(0, n, 20_000):
             stop = min(start + 20_000, n)
             of = dice.integers(0, len(self.centres), stop - start) if family is None else family[start:stop]
-            noise = dice.standard_normal((stop - start, self.centres.shape[1]), np.float32)
-            scores = (self.centres[of % len(self.centres)] + self.spread * noise) @ self.projection
+            scores = self.places(of % len(self.centres), dice) @ self.projection
             _bits(scores, self.bias, self.gain, seed * 1_000_003 + start + 1, out[start:stop])
         return out
+
+
+def _cuts(model: BarcodeModel, share: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return where each bit must turn to be set as often as it should."""
+    dice = np.random.default_rng(1)
+    scores = model.places(dice.integers(0, len(model.centres), 4000), dice) @ model.projection
+    scores.sort(axis=0)
+    at = np.clip(((1 - share) * len(scores)).astype(int), 0, len(scores) - 1)
+    return np.ascontiguousarray(scores[at, np.arange(len(share))])
+
+
+def distances_of(barcodes: NDArray[np.uint64]) -> dict[str, float]:
+    """Return what a model should have in common with the real: distances of random pairs and of neighbours, bits."""
+    table = distance_matrix(barcodes, barcodes)
+    pairs = table[np.triu_indices(len(table), 1)]
+    ordered = np.sort(table, axis=1)
+    return {
+        "pairs, 0.1 %": float(np.quantile(pairs, 0.001)),
+        "pairs, median": float(np.median(pairs)),
+        "nearest, median": float(np.median(ordered[:, 1])),
+        "10th nearest, median": float(np.median(ordered[:, 10])),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +196,41 @@ class LatencyArchive:
     barcodes: NDArray[np.uint64]
 
 
-def latency_archive(n: int, model: BarcodeModel) -> LatencyArchive:
-    """Make an archive as in the paper's experiment on speed; n is a multiple of 100 000."""
+def kept(name: str, make: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """Return arrays from the cache, made and put there where missing."""
+    folder = CACHE / name
+    if not folder.is_dir():
+        new = folder.with_name(name + ".new")
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(parents=True)
+        for what, array in make().items():
+            np.save(new / f"{what}.npy", array, allow_pickle=False)
+        new.rename(folder)
+    return {path.stem: np.load(path, allow_pickle=False) for path in folder.glob("*.npy")}
+
+
+def recall_archive(n: int, model: BarcodeModel) -> NDArray[np.uint64]:
+    """Return n barcodes of a model, from the cache or made now."""
+    return kept(f"recall-{n}-{model.fingerprint:08x}", lambda: {"barcodes": model.draw(n, 1)})["barcodes"]
+
+
+def recall_model(real: NDArray[np.uint64]) -> BarcodeModel:
+    """Return the model fitted to real barcodes, from the cache or made now."""
+    name = f"model-{zlib.crc32(np.ascontiguousarray(real).tobytes()):08x}"
+    arrays = kept(name, lambda: vars(BarcodeModel.fitted(real)))
+    return BarcodeModel(**arrays)
+
+
+def latency_archive(n: int) -> LatencyArchive:
+    """Return an archive as in the paper's experiment on speed; n is a multiple of 100 000."""
+    arrays = kept(
+        f"latency-{n}", lambda: _latency_arrays(n, BarcodeModel.synthetic(spread=0.2, sharpness=6.0))
+    )
+    segment = Segment(*(arrays[name] for name in ("keys", "offsets", "barcodes", "slides")))
+    return LatencyArchive(segment, arrays["classes"], arrays["query_keys"], arrays["query_barcodes"])
+
+
+def _latency_arrays(n: int, model: BarcodeModel) -> dict[str, NDArray[Any]]:
     dice = np.random.default_rng(n)
     kind = np.arange(BASE) * CLASSES // BASE
     mean_code = dice.uniform(20, 100, CLASSES)[kind] + 6 * dice.standard_normal(BASE)
@@ -149,8 +244,12 @@ def latency_archive(n: int, model: BarcodeModel) -> LatencyArchive:
     keys = (s1[patch] + carries[0]) + (s2[patch] + carries[1]) * 10**6 + (s3[patch] + carries[2]) * 10**11
     order = np.argsort(keys, kind="stable")
     unique, first = np.unique(keys[order], return_index=True)
-    slides = (order // SLIDE).astype(np.int32)
-    barcodes = codes[patch[order]]
-    segment = Segment(unique, np.append(first, n).astype(np.int32), barcodes, slides)
-    classes = np.tile(kind[::SLIDE], n // BASE)
-    return LatencyArchive(segment, classes, s1 + s2 * 10**6 + s3 * 10**11, codes)
+    return {
+        "keys": unique,
+        "offsets": np.append(first, n).astype(np.int32),
+        "barcodes": codes[patch[order]],
+        "slides": (order // SLIDE).astype(np.int32),
+        "classes": np.tile(kind[::SLIDE], n // BASE),
+        "query_keys": s1 + s2 * 10**6 + s3 * 10**11,
+        "query_barcodes": codes,
+    }

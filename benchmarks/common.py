@@ -38,7 +38,11 @@ def report(rows: Sequence[Row], file: Path | None) -> None:
 def _shown(value: Any) -> str:
     if value is None:
         return "-"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return str(value)
 
 
 def in_turns(alternatives: dict[str, Callable[[int], object]], rounds: int) -> dict[str, list[float]]:
@@ -60,6 +64,54 @@ def in_turns(alternatives: dict[str, Callable[[int], object]], rounds: int) -> d
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
     """Return the median, over turns, of our time over theirs."""
     return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
+
+
+def timed(
+    alternatives: dict[str, Callable[[int], object]],
+    rounds: int,
+    clock: Callable[[], float] = time.thread_time,
+) -> dict[str, list[float]]:
+    """Time alternatives turn by turn by a clock of one's choice; ms."""
+    times: dict[str, list[float]] = {name: [] for name in alternatives}
+    for call in alternatives.values():
+        call(0)
+    for turn in range(rounds):
+        for name in list(alternatives)[:: 1 if turn % 2 else -1]:
+            start = clock()
+            alternatives[name](turn)
+            times[name].append(1e3 * (clock() - start))
+    return times
+
+
+def row(part: str, n: int, what: str, times: Sequence[float], per: int = 1, **more: object) -> Row:
+    """Return a line of the table from times in ms, each of ``per`` queries."""
+    ms = [t / per for t in times]
+    return {"part": part, "mosaics": n, "what": what, "ms": statistics.median(ms), "best_ms": min(ms), **more}
+
+
+def claim(
+    figure: float, unit: str, floor: float | None, aim: float | None = None, *, larger: bool = False
+) -> Row:
+    """Return the columns that say what a line shows: the figure, what must hold, what is aimed at, whether it holds."""
+    sign = "≥" if larger else "≤"
+    one: Row = {"figure": float(f"{figure:.3g}"), "unit": unit}
+    if floor is not None:
+        one |= {"floor": f"{sign} {floor:g}", "holds": bool(figure >= floor if larger else figure <= floor)}
+    if aim is not None:
+        one |= {"aim": f"{sign} {aim:g}", "reached": bool(figure >= aim if larger else figure <= aim)}
+    return one
+
+
+def write_markdown(rows: Sequence[Row], file: Path) -> None:
+    """Write rows as tables, one for each part."""
+    lines: list[str] = []
+    for part in dict.fromkeys(row["part"] for row in rows):
+        mine = [row for row in rows if row["part"] == part]
+        names = [name for name in dict.fromkeys(name for row in mine for name in row) if name != "part"]
+        lines += ["", f"### {part}", "", f"| {' | '.join(name.replace('_', ' ') for name in names)} |"]
+        lines += ["|" + "---|" * len(names)]
+        lines += [f"| {' | '.join(_shown(row.get(name)) for name in names)} |" for row in mine]
+    file.write_text("\n".join(lines).strip() + "\n", encoding="utf-8")
 
 
 def write_big_slide(path: Path, side: int, mpp: float, factor: int = 4, tile: int = 512) -> Path:

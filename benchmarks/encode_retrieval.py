@@ -7,6 +7,7 @@ going to the nearer; macro-averaged over classes, with 95 % bootstrap intervals 
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,9 +19,10 @@ from common import Row, report
 from numpy.typing import NDArray
 from PIL import Image
 
-from napari_fish.encode import Encoder, load_encoder, patch_from_image
-from napari_fish.encode.barcode import neighbour_bits, unpack
+from napari_fish.encode import Bundle, Encoder, load_bundle, load_encoder, patch_from_image
+from napari_fish.encode.barcode import neighbour_bits, projection_bits, unpack
 from napari_fish.encode.lite import Lite0, _fold, folded_imagenet_weights
+from napari_fish.encode.texture import make_texture
 from napari_fish.encode.traintexture import TextureTrainParams, texture_network
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -69,6 +71,18 @@ def items() -> list[Item]:
     return found
 
 
+def training_items() -> list[Item]:
+    """Return the labelled training images, each a query among the others of its set: for choosing."""
+    found = []
+    for group in ("lc25000", "breakhis", "oral", "osteosarcoma"):
+        for path in sorted((DATA / "tissue" / "train" / group).rglob("*.*")):
+            patient = path.name.split("_")[0] if group == "breakhis" else str(path)
+            if group == "osteosarcoma":
+                patient = "-".join(path.name.split("-")[:2])
+            found.append(Item(path, group, True, path.parent.name, patient))
+    return found
+
+
 TASKS: dict[str, tuple[str, Callable[[str], str]]] = {
     "lc25000": ("lc25000", str),
     "breakhis b/m": ("breakhis", lambda label: "benign" if label in BENIGN else "malignant"),
@@ -77,11 +91,16 @@ TASKS: dict[str, tuple[str, Callable[[str], str]]] = {
 }
 
 
+TRAINING_TASKS = {name: TASKS[name] for name in ("lc25000", "breakhis b/m", "breakhis 8")} | {
+    name: (name, str) for name in ("oral", "osteosarcoma")
+}
+
+
 def score(
     distance: Callable[[NDArray[np.intp], NDArray[np.intp]], Floats], images: Sequence[Item], task: str
 ) -> Score:
     """Return how well a distance does on a task."""
-    group, relabel = TASKS[task]
+    group, relabel = (TASKS | TRAINING_TASKS)[task]
     mine = np.array([i for i, item in enumerate(images) if item.group == group])
     queries = np.array([i for i in mine if images[i].query])
     gallery = np.array([i for i in mine if not images[i].query]) if group == "crc" else mine
@@ -198,6 +217,34 @@ def encode_images(
     return np.concatenate(keys), np.concatenate(bits), np.stack(counts)
 
 
+def texture_bits(bundle: Bundle, images: Sequence[Item]) -> NDArray[np.bool_]:
+    """Return barcodes without the cost of keys."""
+    network = make_texture(bundle.card, bundle.tensors, bundle.path).to(memory_format=torch.channels_last)
+    planes = [bundle.tensors[f"texture.{name}"].double().numpy() for name in ("projection", "thresholds")]
+    rows = []
+    with torch.inference_mode():
+        for item in images:
+            with Image.open(item.path) as picture:
+                patch = patch_from_image(np.asarray(picture.convert("RGB")), bundle.card.size)
+            pixels = torch.tensor(patch[None]).permute(0, 3, 1, 2).float()
+            rows.append(network(pixels.contiguous(memory_format=torch.channels_last)).numpy())
+    return projection_bits(np.concatenate(rows), *planes)
+
+
+def candidate_rows(bundles: Sequence[Path | str]) -> list[Row]:
+    """Compare the barcodes of several bundles on training tissue, and then on validation tissue."""
+    rows: list[Row] = []
+    for images, tasks, where in (
+        (training_items(), TRAINING_TASKS, "training"),
+        (items(), TASKS, "validation"),
+    ):
+        for name in bundles:
+            near = hamming(texture_bits(load_bundle(name), images))
+            scores = {task: str(score(near, images, task)) for task in tasks}
+            rows.append({"tissue": where, "encoder": Path(name).name, **scores})
+    return rows
+
+
 def random_pair_threshold(bits: NDArray[np.bool_], images: Sequence[Item], pairs: int = 200_000) -> int:
     """Return the 0.1 % quantile of the distances of random pairs of different patients."""
     dice = np.random.default_rng(0)
@@ -245,9 +292,15 @@ def retrieval_rows(encoder: Encoder | None = None) -> list[Row]:
 
 
 def main() -> None:
-    """Write the measured retrieval into the card of the encoder in the box."""
+    """Compare bundles; without any, write the measured retrieval into the card of the encoder in the box."""
     from napari_fish.encode.bundle import describe_bundle, find_bundle
 
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bundles", nargs="*", help="compare the barcodes of these bundles and do no more")
+    chosen = parser.parse_args()
+    if chosen.bundles:
+        report(candidate_rows(chosen.bundles), None)
+        return
     rows = retrieval_rows()
     report(rows, None)
     ours = dict(rows[0])

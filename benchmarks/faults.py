@@ -64,8 +64,9 @@ def kills(slides: Path, work: Path, whole: Digests, count: int, dice: np.random.
         database = work / "killed.fish"
         before: Digests = {}
         for _ in range(KILLS_A_DATABASE):
-            # A build encodes about 7 batches; the time after the last one belongs to snapshot and calibration.
-            doom = f"{dice.integers(0, 8)}:{dice.uniform(0, 0.3):.4f}"
+            # After the last batch, about one for each slide that is left, come snapshot and calibration.
+            left = SLIDES - len(before)
+            doom = f"{dice.integers(0, left + 1)}:{dice.uniform(0, 0.3):.4f}"
             killed = run_build(slides, database, doom) == -signal.SIGKILL
             tally["tries"] += killed
             tally["too late"] += not killed

@@ -56,11 +56,14 @@ def scene(theme: str = "dark", area: str = "bottom", px: int = 400) -> Iterator[
     dock = viewer.window.add_dock_widget(widget, name="Results", area=area)
     viewer.show()
     viewer.window.resize(*WINDOW)
-    side = Qt.Orientation.Vertical if area == "bottom" else Qt.Orientation.Horizontal
-    viewer.window._qt_window.resizeDocks([dock], [px], side)
     session = session_of(viewer)
     session.open(demo_database())
     wait_until(lambda: session.database is not None and not session.busy)
+    # The widget has settled below the canvas by now, wherever it was put.
+    window, right = viewer.window._qt_window, area == "right"
+    areas, sides = Qt.DockWidgetArea, Qt.Orientation
+    window.addDockWidget(areas.RightDockWidgetArea if right else areas.BottomDockWidgetArea, dock)
+    window.resizeDocks([dock], [px], sides.Horizontal if right else sides.Vertical)
     yield viewer, widget, session
     session.close()
     viewer.close()
@@ -71,7 +74,7 @@ def ask(widget: Any, session: Any, query: str = QUERY, box: Any = None, **params
     from napari_fish.search import SearchParams
 
     session.search(query, box, SearchParams(**{"k": 12} | params))
-    wait_until(lambda: session.current is not None and not session.busy and not widget._loader.busy)
+    wait_until(lambda: session.current is not None and not session.busy and not widget.loading)
 
 
 def choose(widget: Any, name: str, text: str) -> None:
@@ -79,7 +82,7 @@ def choose(widget: Any, name: str, text: str) -> None:
     from qtpy.QtWidgets import QComboBox
 
     widget.findChild(QComboBox, f"results.{name}").setCurrentText(text)
-    wait_until(lambda: not widget._loader.busy)
+    wait_until(lambda: not widget.loading)
 
 
 def _picture(viewer: Any, file: Path) -> None:
@@ -114,9 +117,9 @@ def grouped(file: Path) -> None:
 def explanation(file: Path) -> None:
     """Show what became of the regions of the query."""
     with scene() as (viewer, widget, session):
-        ask(widget, session, "id:demo-003.tif")
+        ask(widget, session)
         widget._panel.setCurrentIndex(1)
-        wait_until(lambda: not widget._loader.busy)
+        wait_until(lambda: not widget.loading)
         _picture(viewer, file)
 
 
@@ -129,9 +132,9 @@ def refined(file: Path) -> None:
         widget.judge(hits[0], True)
         widget.judge(hits[-1], False)
         session.refine()
-        wait_until(lambda: session.current is not first and not session.busy and not widget._loader.busy)
+        wait_until(lambda: session.current is not first and not session.busy and not widget.loading)
         widget.judge(session.current.results.hits[1], True)
-        wait_until(lambda: not widget._loader.busy)
+        wait_until(lambda: not widget.loading)
         _picture(viewer, file)
 
 
@@ -153,7 +156,7 @@ def hover(file: Path) -> None:
         place = view.cards.card(view.visualRect(index)).picture
         corner = view.viewport().mapToGlobal(place.topLeft())
         widget._field.show_hit(view.model().hit(index), QRect(corner, place.size()))
-        wait_until(lambda: not widget._loader.busy)
+        wait_until(lambda: not widget.loading)
         file.parent.mkdir(parents=True, exist_ok=True)
         viewer.window._qt_window.screen().grabWindow(0).save(str(file))
         widget._field.hide()

@@ -137,12 +137,13 @@ def running(file: Path) -> None:
     from napari_fish._napari.show import take_picture
 
     database, slide = _demo()
-    with _scene(slide, database) as (viewer, _):
+    with _scene(slide, database) as (viewer, widget):
         session = session_of(viewer)
-        # The picture takes longer than the search, so the picture must hold its end back.
-        session.started.emit(f"Searching for {slide.name} …")
-        session.progressed.emit(5, 13)
-        take_picture(viewer, file)
+        take_picture(viewer, file)  # once everything has been drawn, so that the next one is quick
+        widget.search_slide()
+        wait_until(lambda: widget.status.bar.maximum() > 0 or not session.busy)
+        viewer.screenshot(str(file), canvas_only=False, flash=False)
+        wait_until(lambda: not session.busy)
 
 
 def error(file: Path) -> None:

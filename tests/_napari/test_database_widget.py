@@ -294,6 +294,8 @@ def test_a_dropped_folder_is_slides_a_dropped_table_labels_a_dropped_database_is
             )
         )
 
+    form = widget.build.form
+    form.encoder.setCurrentIndex(form.encoder.findData("tiny"))
     drop(archive / "slides")
     drop(archive / "slides" / "labels.csv")
     assert control(widget, "slides").text() == str(archive / "slides")

@@ -62,6 +62,7 @@ def test_a_run_fills_the_table_and_the_figures_and_can_be_saved(
     assert "95 % interval" in control(widget, "state").text()
     assert control(widget, "labels_figure").renderer().isValid()
     assert control(widget, "confusion_figure").renderer().isValid()
+    assert control(widget, "hamming_figure").renderer().isValid()
     widget.save(tmp_path / "report.html")
     assert "<svg" in (tmp_path / "report.html").read_text(encoding="utf-8")
     widget.save(tmp_path / "nowhere" / "report.html")

@@ -11,8 +11,9 @@ from napari_fish.encode import load_bundle
 from napari_fish.encode.encoder import Encoder
 from napari_fish.encode.plan import PLAIN, Plan
 from napari_fish.encode.recipe import read_recipe, train_recipe
-from napari_fish.encode.selfsupervise import STATE_FILE, SelfSupervision, contrastive_loss, train_network
+from napari_fish.encode.selfsupervise import STATE_FILE, contrastive_loss, train_network
 from napari_fish.encode.sources import TissueSource
+from napari_fish.encode.trainparams import SelfSupervision
 from napari_fish.encode.traintexture import TextureTrainParams
 from napari_fish.errors import EncoderError
 

@@ -92,6 +92,13 @@ def test_no_query_is_short_without_a_reason(tmp_path: Path) -> None:
     assert auto.filled == 1.0
 
 
+def test_short_answers_can_be_completed_in_every_mode(tmp_path: Path) -> None:
+    with DiskStore(make_database(tmp_path / "strict.fish", n=12, threshold=20)) as store:
+        found = evaluate(store, params=replace(QUICK, fill=True), keep=False)
+    assert all(way.short == 0 and way.filled == 1 for way in found.ways)
+    assert len({way.mmv for way in found.ways}) == 1
+
+
 def test_another_k_is_answered_from_what_is_kept(
     store: DiskStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

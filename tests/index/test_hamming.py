@@ -11,7 +11,14 @@ from numba import njit
 
 from napari_fish.errors import DatabaseError
 from napari_fish.index import Segment, exact_neighbours
-from napari_fish.index.hamming import distance_matrix, distances, pack_bits, row_distance, unpack_bits
+from napari_fish.index.hamming import (
+    distance_matrix,
+    distances,
+    near_rows,
+    pack_bits,
+    row_distance,
+    unpack_bits,
+)
 from tests.index.archives import Archive, plain_distances, plain_neighbours, random_archive
 
 
@@ -24,6 +31,30 @@ def test_distances_are_counted_bit_by_bit_for_any_width(words: int, n: int, seed
     expected = np.stack([plain_distances(rows, q) for q in queries], axis=1)
     assert np.array_equal(distances(rows, queries[0]), expected[:, 0])
     assert np.array_equal(distance_matrix(rows, queries), expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    words=st.sampled_from([3, 16, 20]),
+    start=st.integers(0, 9),
+    n=st.integers(0, 200),
+    most=st.integers(-1, 1100),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_near_rows_are_those_within_the_limit_wherever_a_block_begins_or_ends(
+    words: int, start: int, n: int, most: int, seed: int
+) -> None:
+    dice = np.random.default_rng(seed)
+    rows = dice.integers(0, 2**64, (start + n + 3, words), np.uint64)
+    # Some copies with a few bits changed, so that some are near.
+    rows[::3] = rows[0]
+    rows[::3, 0] ^= dice.integers(0, 2**64, len(rows[::3]), np.uint64)
+    near, hits = np.full(n + 1, -7, np.int32), np.full(n + 1, -7, np.int32)
+    found = near_rows(rows, start, start + n, rows[0], most, near, hits)
+    expected = plain_distances(rows[start : start + n], rows[0])
+    assert np.array_equal(near[:n], expected)
+    assert near[n] == -7
+    assert np.array_equal(hits[:found], np.flatnonzero(expected <= most))
 
 
 def test_bits_survive_packing() -> None:

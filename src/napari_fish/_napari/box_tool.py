@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from napari.layers import Shapes
+from qtpy.compat import isalive
 from qtpy.QtCore import QObject, Signal
 
 from napari_fish._napari.coordinates import world_to_data
@@ -193,7 +194,7 @@ class BoxTool(QObject):
             self.changed.emit()
 
     def _removed(self, event: Any) -> None:
-        if event.value.name == LAYER:
+        if isalive(self) and event.value.name == LAYER:
             self._set_state("")
             self._slide = None
             self.changed.emit()
@@ -207,11 +208,13 @@ class BoxTool(QObject):
         self._show(self._slide, (x - half, y - half, self._side, self._side), self._side)
 
     def _move(self, _: Any, event: Any) -> None:
-        if self._state == "place":
+        if isalive(self) and self._state == "place":
             self._follow(event)
 
     def _press(self, _: Any, event: Any) -> Iterator[None]:
         """Place the box by a click; drag it when the mouse went down inside."""
+        if not isalive(self):
+            return
         if self._state == "place":
             start = np.asarray(event.pos)
             yield

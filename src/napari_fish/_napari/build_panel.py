@@ -18,7 +18,7 @@ from napari_fish.building.summary import Summary
 
 PAUSE_MS = 300
 """Slides are looked at when nothing has been changed for so long."""
-NEWS_MS = 100
+NEWS_MS = 250
 EMPTY = "Choose a folder of slides, or drop one here."
 
 
@@ -86,9 +86,9 @@ class BuildPanel(QWidget):
         self._survey.cancel()
         self._remember(choices)
         params = choices.params
+        device = (params.device if self.prospect is None else self.prospect.device).upper()
         self.doing.setText(
-            f"{Path(choices.slides).name} → {Path(choices.database).name}, {params.encoder} on "
-            f"{self.form.device.box.currentText()}"
+            f"{Path(choices.slides).name} → {Path(choices.database).name}, with {params.encoder} on {device}"
         )
         self._news, self._brake = BuildNews(), Brake()
         self._done = self._total = self._finished = 0
@@ -185,7 +185,9 @@ class BuildPanel(QWidget):
         text += f"{count(summary.mosaics, 'mosaic')} in {summary.database.name}."
         if bad:
             text += f" {count(bad, 'slide')} could not be read; the list says why."
-        self.said.emit(" ".join([text, *summary.notes]), False)
+        # What the labels say is shown where they are chosen.
+        notes = [note for note in summary.notes if "abels" not in note]
+        self.said.emit(" ".join([text, *notes]), False)
         self.built.emit(summary)
 
     def _failed(self, text: str) -> None:
@@ -214,7 +216,7 @@ class BuildPanel(QWidget):
         seen = None if self.prospect is None else self.prospect.outlook
         label = "Build"
         if seen is not None and seen.done:
-            label = "Resume" if seen.to_do else "Update labels"
+            label = "Resume" if seen.to_do > len(seen.quarantined) else "Update"
         self.go.setText(label)
         self.go.setEnabled(bool(self.form.choices.slides))
         for part in (self.form, self.outlook, self.go, self.back):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from qtpy.QtCore import Qt, Signal
@@ -55,7 +56,7 @@ class BuildProgress(QWidget):
     def show_quarantined(self, bad: Iterable[Quarantined]) -> None:
         """Show slides that an earlier build could not read."""
         self.clear()
-        rows = [(one.slide, QUARANTINED, one.reason, one.reason) for one in bad]
+        rows = [(one.slide, QUARANTINED, _short(one.reason), one.reason) for one in bad]
         self.counts[QUARANTINED] = len(rows)
         self.table.shown.show(rows)
         self._enable()
@@ -63,10 +64,11 @@ class BuildProgress(QWidget):
     def show_news(self, news: News) -> None:
         """Show what happened."""
         self._show_slide(news.under, news.encoded)
-        rows = [_row(one) for one in news.done]
-        self.counts.update(row[1] for row in rows)
-        self.table.shown.add(rows)
-        self._enable()
+        if news.done:
+            rows = [_row(one) for one in news.done]
+            self.counts.update(row[1] for row in rows)
+            self.table.shown.add(rows)
+            self._enable()
 
     def show_speed(self, seconds: float, finished: int, left: int, expected: float | None) -> None:
         """Show slides an hour and when it will be done.
@@ -99,8 +101,8 @@ class BuildProgress(QWidget):
         else:
             self._under = under
             self.picture.show_slide(under, encoded)
-        for part in (self.picture, self.name):
-            part.setVisible(under is not None)
+            for part in (self.picture, self.name):
+                part.setVisible(under is not None)
         if under is not None:
             patches = 1 if under.mosaic is None else len(under.mosaic.patches)
             self.name.setText(f"{under.slide}: {min(encoded, patches)} of {count(patches, 'mosaic')}")
@@ -121,7 +123,7 @@ class BuildProgress(QWidget):
 
     def _explain(self, *_: Any) -> None:
         chosen = self.table.selected()
-        self.why.setText(str(chosen[0][2]) if len(chosen) == 1 else "")
+        self.why.setText(str(chosen[0][-1]) if len(chosen) == 1 else "")
         self.why.setVisible(bool(self.why.text()))
 
     def _narrow(self, *_: Any) -> None:
@@ -138,11 +140,12 @@ class BuildProgress(QWidget):
         self.said = named(OWNER, QLabel(), "counts", "What became of the slides.")
         self.said.setWordWrap(True)
         self.table = named(
-            OWNER, Table(("slide", "state", "why")), "slides_done", "What became of each slide, and why."
+            OWNER,
+            Table(("slide", "state", "why"), (120, 80, 0)),
+            "slides_done",
+            "What became of each slide, and why.",
         )
         self.table.setMinimumHeight(150)
-        self.table.setColumnWidth(0, 130)
-        self.table.setColumnWidth(1, 85)
         self.why = named(OWNER, QLabel(), "why", "All of what is known of the selected slide.")
         self.why.setWordWrap(True)
         self.why.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -160,15 +163,26 @@ class BuildProgress(QWidget):
         row.addWidget(self.again)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        for part in (self.name, self.picture, self.speed, self.said, self.table, self.why):
+        for part in (self.name, self.picture, self.speed, self.said):
             layout.addWidget(part)
         layout.addLayout(row)
+        for part in (self.table, self.why):
+            layout.addWidget(part)
         self.which.currentIndexChanged.connect(self._narrow)
         self.again.clicked.connect(self._ask_again)
         self.table.selectionModel().selectionChanged.connect(self._explain)
+        for part in (self.picture, self.name):
+            part.hide()
         self.clear()
 
 
 def _row(done: SlideDone) -> tuple[str, str, str, str]:
-    why = done.reason or (count(done.mosaics, "mosaic") if done.mosaics else "")
-    return done.slide, done.fate, why, f"{done.path}\n{why}".strip()
+    why = _short(done.reason) or (count(done.mosaics, "mosaic") if done.mosaics else "")
+    told = done.reason or why
+    return done.slide, done.fate, why, told if str(done.path) in told else f"{done.path}\n{told}".strip()
+
+
+def _short(reason: str) -> str:
+    """Leave out the path that a reason begins with: the slide is named beside it."""
+    path, sign, rest = reason.partition(": ")
+    return rest if sign and Path(path).is_absolute() else reason

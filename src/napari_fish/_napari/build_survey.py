@@ -109,7 +109,7 @@ class Prospect:
     def __str__(self) -> str:
         seen = self.outlook
         lines = [f"{count(len(seen.found), 'slide')} found, {seen.done} already done, {seen.to_do} to do."]
-        if seen.to_do:
+        if seen.mosaics:
             what = f"About {count(seen.mosaics, 'mosaic')}"
             if self.seconds is not None:
                 what += f", {duration(self.seconds)} on {self.device.upper()} ({self.rate:.2g} a second, measured here)"

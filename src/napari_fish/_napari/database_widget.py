@@ -68,6 +68,8 @@ class DatabaseWidget(QWidget):
         if str(path):
             self._opening = True
             self.opened.setText(f"Opening {Path(path).name} …")
+            if not self.busy:
+                self._say(self.opened.text())
             self._session.open(path, preferences.preferred_device())
 
     def cancel(self) -> None:
@@ -102,6 +104,8 @@ class DatabaseWidget(QWidget):
             preferences.remember_recent("databases", str(database.path))
             self.opened.setText(f"Open: {database.path.name}, {count(len(database), 'slide')}")
             self.opened.setToolTip(str(database.path))
+            if self.state.text().startswith("Opening"):
+                self._say(f"{database.path.name} can be searched.")
         else:
             self.opened.setText("No database is open.")
 
@@ -138,13 +142,16 @@ class DatabaseWidget(QWidget):
         self._running()
 
     def _progress(self, done: int, total: int) -> None:
-        self.bar.setMaximum(total)
+        # Never without a maximum: an animated bar redraws the whole window all the time.
+        self.bar.setMaximum(max(1, total))
         self.bar.setValue(done)
-        self.bar.setFormat(f"{done} of {total}")
+        self.bar.setFormat(f"{done} of {total}" if total else "…")
 
     def _say(self, text: str, wrong: bool = False) -> None:
-        self.state.setText(text)
-        self.state.setStyleSheet("color: #e05050;" if wrong else "")
+        style = "color: #e05050;" if wrong else ""
+        if (text, style) != (self.state.text(), self.state.styleSheet()):
+            self.state.setText(text)
+            self.state.setStyleSheet(style)
 
     def _connect(self) -> None:
         for panel in (self.build, self.inspect):
@@ -197,6 +204,7 @@ class DatabaseWidget(QWidget):
         layout.addWidget(self.tabs, 1)
         layout.addLayout(row)
         layout.addWidget(self.state)
+        self.setMinimumWidth(WIDTH)
 
     def sizeHint(self) -> QSize:
         """Return the size it likes in a dock."""

@@ -8,7 +8,7 @@ from qtpy.QtCore import QEvent, QObject, Qt, QTimer
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 PLUGIN = "napari-fish"
-SIDE_PX, BOTTOM_PX = 380, 340
+SIDE_PX, BOTTOM_PX = 380, 380
 """Width of a dock at the side and height of one at the bottom, when it is opened."""
 _SETTLED = "napari-fish.settled"
 

@@ -39,7 +39,7 @@ from napari_fish.database import DiskStore
 from napari_fish.errors import FishError
 from napari_fish.evaluate import EvaluateParams, Evaluation, evaluate
 from napari_fish.evaluate.figures import ON_DARK, ON_PAPER, Theme, bars
-from napari_fish.evaluate.report import confusion_figure
+from napari_fish.evaluate.report import confusion_figure, hamming_figure
 from napari_fish.names import MODES, field_help
 
 if TYPE_CHECKING:
@@ -227,6 +227,7 @@ class EvaluateWidget(QWidget):
         rows = [(label, one.mmv, f"n={one.n}") for label, one in way.per_label.items()]
         _load(self._labels_figure, bars(rows, theme, width=FIGURE_PX, title=f"mMV@{found.k} of each label"))
         _load(self._confusion_figure, confusion_figure(found, way, theme=theme, width=FIGURE_PX))
+        _load(self._hamming_figure, hamming_figure(found, way, theme=theme, width=FIGURE_PX))
 
     def _theme(self) -> Theme:
         return ON_PAPER if "light" in str(getattr(self._viewer, "theme", "dark")) else ON_DARK
@@ -322,9 +323,10 @@ class EvaluateWidget(QWidget):
             QSvgWidget(), "labels_figure", "Majority right, label by label, with 95 % intervals."
         )
         self._confusion_figure = _named(QSvgWidget(), "confusion_figure", "Queries by their own label (across) and by the majority of their answer (down).")  # fmt: skip
+        self._hamming_figure = _named(QSvgWidget(), "hamming_figure", "Hamming distance of queries (across) from the labels of their hits (down), as the paper defines it; the strongest of a column is the nearest.")  # fmt: skip
         figures = QWidget()
         stack = QVBoxLayout(figures)
-        for control in (self._labels_figure, self._confusion_figure):
+        for control in (self._labels_figure, self._confusion_figure, self._hamming_figure):
             stack.addWidget(control)
         stack.addStretch()
         scroll = QScrollArea()

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from qtpy.QtCore import QRect, QSize, Qt, Signal
-from qtpy.QtGui import QColor, QIcon, QImage, QPainter, QPixmap
+from qtpy.QtCore import QRect, Qt, Signal
+from qtpy.QtGui import QColor, QPainter
 from qtpy.QtWidgets import (
-    QAbstractItemView,
     QFrame,
-    QHeaderView,
     QLabel,
+    QPushButton,
     QScrollArea,
-    QTableWidget,
-    QTableWidgetItem,
     QTabWidget,
     QVBoxLayout,
     QWidget,
@@ -23,17 +21,14 @@ from superqt import QFlowLayout
 from napari_fish._napari.controls import named
 from napari_fish._napari.gallery_order import regions_in_words, where_from
 from napari_fish._napari.look import look_of
+from napari_fish._napari.regions_table import RegionsModel, RegionsTable
 from napari_fish._napari.thumbnail_loader import Key, PictureLoader
 from napari_fish.search import Hit, Results, SlideHit
 from napari_fish.search.colours import Colours
-from napari_fish.search.reportparts import FATES, bits, closeness
-from napari_fish.search.values import ListFate
+from napari_fish.search.reportparts import bits, closeness
 from napari_fish.search.verdict import matched_regions
 
 PICTURE = 104
-ICON = 40
-MOST_ROWS = 300
-COLUMNS = ("region", "what became of it", "votes for", "neighbours", "entropy")
 NOTHING_CHOSEN = "Click a slide to see why it was found."
 
 
@@ -112,11 +107,14 @@ class ExplainPanel(QTabWidget):
 
     jumped = Signal(object, object)
     """A slide and a pair to be shown on it."""
+    searched = Signal(object, bool)
+    """A slide to search from, and whether all of it or only its best region."""
 
     def __init__(self, loader: PictureLoader, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._loader = loader
         self._results: Results | None = None
+        self._hit: SlideHit | None = None
         self._words = named("results", QLabel(NOTHING_CHOSEN), "why", "Why the chosen slide was found.")
         self._words.setWordWrap(True)
         self._words.setTextFormat(Qt.TextFormat.PlainText)
@@ -129,6 +127,7 @@ class ExplainPanel(QTabWidget):
         stack.setContentsMargins(6, 6, 6, 6)
         stack.addWidget(self._words)
         stack.addWidget(self._pairs)
+        stack.addWidget(self._make_buttons())
         stack.addStretch()
         scroll = QScrollArea()
         scroll.setWidgetResizable(True)
@@ -141,25 +140,13 @@ class ExplainPanel(QTabWidget):
         self.setTabToolTip(
             1, "What became of each region of the query: what counted, what was dropped and why."
         )
-        loader.ready.connect(self._icon_came)
-        self.currentChanged.connect(self._load_icons)
 
     def show_results(self, results: Results | None) -> None:
         """Show the regions of a query, and no slide yet."""
         self._results = results
         self.show_hit(None)
         self._summary.setText("" if results is None else regions_summary(results))
-        lists = () if results is None else results.explanation.lists
-        order = list(FATES)
-        rows = sorted(lists, key=lambda f: (order.index(f.fate), f.entropy or 0.0, f.query_index))[:MOST_ROWS]
-        labelled = any(fate.entropy is not None for fate in rows)
-        for column in (2, 4):
-            self._table.setColumnHidden(column, not labelled)
-        self._table.setRowCount(len(rows))
-        self._icons: dict[int, QTableWidgetItem] = {}
-        for i, fate in enumerate(rows):
-            self._fill_row(i, fate)
-        self._load_icons()
+        self._regions.show(results)
 
     def show_hit(self, hit: SlideHit | None) -> None:
         """Say why a slide was found."""
@@ -167,6 +154,8 @@ class ExplainPanel(QTabWidget):
             gone = self._flow.takeAt(0).widget()
             gone.hide()
             gone.deleteLater()
+        self._hit = hit if self._results is not None else None
+        self._buttons.setVisible(self._hit is not None)
         if hit is None or self._results is None:
             self._words.setText(NOTHING_CHOSEN if self._results is not None else "")
             return
@@ -177,21 +166,33 @@ class ExplainPanel(QTabWidget):
             pair.clicked.connect(self.jumped)
             self._flow.addWidget(pair)
 
+    def _make_buttons(self) -> QWidget:
+        """Return the buttons that search from the slide that is shown."""
+        self._buttons = QWidget()
+        row = QFlowLayout(self._buttons)
+        row.setContentsMargins(0, 4, 0, 0)
+        for name, text, whole in (
+            ("region", "Search from this region", False),
+            ("slide", "Search from this slide", True),
+        ):
+            tip = (
+                "Search for all of this slide." if whole else "Search for the region above that matches best."
+            )
+            button = named("results", QPushButton(text), f"search_{name}", tip)
+            button.clicked.connect(partial(self._search, whole))
+            row.addWidget(button)
+        self._buttons.hide()
+        return self._buttons
+
+    def _search(self, whole: bool, *_: Any) -> None:
+        if self._hit is not None:
+            self.searched.emit(self._hit, whole)
+
     def _make_regions(self) -> QWidget:
         self._summary = named("results", QLabel(), "summary", "How the slides were ranked.")
         self._summary.setWordWrap(True)
-        self._table = named("results", QTableWidget(0, len(COLUMNS)), "regions", "Each region of the query.")
-        self._table.setHorizontalHeaderLabels(COLUMNS)
-        self._table.verticalHeader().hide()
-        self._table.setIconSize(QSize(ICON, ICON))
-        self._table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self._table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self._table.setShowGrid(False)
-        self._table.setWordWrap(True)
-        header = self._table.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
-        self._icons = {}
+        self._regions = RegionsModel(self._loader, self)
+        self._table = named("results", RegionsTable(self._regions), "regions", "")
         page = QWidget()
         stack = QVBoxLayout(page)
         stack.setContentsMargins(6, 6, 6, 6)
@@ -199,44 +200,10 @@ class ExplainPanel(QTabWidget):
         stack.addWidget(self._table)
         return page
 
-    def _fill_row(self, row: int, fate: ListFate) -> None:
-        entropy = "" if fate.entropy is None else f"{fate.entropy:.2f}"
-        became = fate_in_words(fate)
-        for column, text in enumerate((str(fate.query_index), became, fate.vote, str(fate.length), entropy)):
-            item = QTableWidgetItem(text)
-            item.setToolTip(became if column < 2 else text)
-            if column >= 3:
-                item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-            self._table.setItem(row, column, item)
-        self._icons[fate.query_index] = self._table.item(row, 0)
-        self._table.setRowHeight(row, ICON + 4)
-
-    def _load_icons(self, *_: Any) -> None:
-        """Load the pictures of the table once it is looked at."""
-        if self.currentIndex() == 1:
-            for index, item in self._icons.items():
-                _set_icon(item, self._loader.query(index))
-
-    def _icon_came(self, key: Key) -> None:
-        if key[0] == "query" and self.currentIndex() == 1 and key[1] in self._icons:
-            _set_icon(self._icons[key[1]], self._loader.query(key[1]))
-
-
-def _set_icon(item: QTableWidgetItem, image: QImage | None) -> None:
-    if image is not None:
-        item.setIcon(QIcon(QPixmap.fromImage(image)))
-
 
 def is_added(match: Hit) -> bool:
     """Whether the query's side of a pair is a region that thumbs up brought into the query."""
     return match.query_box.width <= 0
-
-
-def fate_in_words(fate: ListFate) -> str:
-    """Say what became of a region of the query."""
-    if fate.fate == "kept":
-        return "counted"
-    return f"dropped: {fate.reason}" if fate.reason else FATES[fate.fate][0]
 
 
 def why_in_words(hit: SlideHit, results: Results) -> str:
@@ -280,6 +247,4 @@ def regions_summary(results: Results) -> str:
     if told.hit_threshold is not None:
         text.append(f"Neighbours of uncertain regions counted up to {bits(told.hit_threshold)}.")
     text += [f"Left out: {step}." for step in told.skipped_steps]
-    if len(told.lists) > MOST_ROWS:
-        text.append(f"The first {MOST_ROWS} are listed.")
     return " ".join(text)

@@ -1,9 +1,9 @@
-"""A heading that shows or hides what is below it."""
+"""How widgets are laid out: parts below each other, those seldom needed folded away."""
 
 from __future__ import annotations
 
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QFrame, QScrollArea, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from napari_fish._napari.controls import named
 
@@ -47,3 +47,26 @@ class Fold(QWidget):
     def _show(self, shown: bool) -> None:
         self.heading.setArrowType(Qt.ArrowType.DownArrow if shown else Qt.ArrowType.RightArrow)
         self.content.setVisible(shown)
+
+
+def scrolled(*parts: QWidget) -> QScrollArea:
+    """Return parts below each other, to be scrolled up and down where they do not fit."""
+    inside = QWidget()
+    column = QVBoxLayout(inside)
+    column.setContentsMargins(4, 4, 4, 4)
+    for part in parts:
+        column.addWidget(part)
+    column.addStretch()
+    scroll = QScrollArea()
+    scroll.setFrameShape(QFrame.Shape.NoFrame)
+    scroll.setWidgetResizable(True)
+    scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    scroll.setWidget(inside)
+    return scroll
+
+
+def line() -> QFrame:
+    """Return a line between parts."""
+    made = QFrame()
+    made.setFrameShape(QFrame.Shape.HLine)
+    return made

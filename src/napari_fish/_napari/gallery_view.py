@@ -6,11 +6,11 @@ from typing import Any
 
 from qtpy.QtCore import QEvent, QModelIndex, QRect, QSize, Qt, QTimer, Signal
 from qtpy.QtGui import QPainter
-from qtpy.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate
+from qtpy.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QToolTip
 
 from napari_fish._napari.card import SIZES, Card, card_size, lay_out, paint_card, paint_heading
 from napari_fish._napari.gallery_model import GalleryModel
-from napari_fish._napari.gallery_order import Heading
+from napari_fish._napari.gallery_order import Heading, described
 from napari_fish._napari.look import look_of
 from napari_fish.search import SlideHit
 
@@ -69,6 +69,22 @@ class CardDelegate(QStyledItemDelegate):
                 hovered=bool(option.state & QStyle.StateFlag.State_MouseOver),
             )
         painter.restore()
+
+    def helpEvent(self, event: Any, view: Any, option: Any, index: QModelIndex) -> bool:
+        """Say what a thumb does, and everything about a hit beside its picture, which has the wider field."""
+        model = index.model() if index.isValid() else None
+        hit = model.hit(index) if model is not None else None
+        if event.type() != QEvent.Type.ToolTip or hit is None:
+            return False
+        card, text = self.card(option.rect), described(hit, model.results)
+        if card.up.contains(event.pos()):
+            text = "Relevant: search for more like it (key +). Press again to take it back."
+        elif card.down.contains(event.pos()):
+            text = "Not relevant: leave it out and search away from it (key -). Press again to take it back."
+        elif card.picture.contains(event.pos()):
+            text = ""
+        QToolTip.showText(event.globalPos(), text, view)
+        return True
 
     def editorEvent(self, event: Any, model: Any, option: Any, index: QModelIndex) -> bool:
         """Press a thumb."""
@@ -137,6 +153,13 @@ class GalleryView(QListView):
         """Return the hit that is chosen."""
         chosen = self.selectionModel().selectedIndexes()
         return self.model().hit(chosen[0]) if chosen else None
+
+    def choose(self, index: QModelIndex) -> None:
+        """Choose a card and bring it into view, with the heading above it if it is the first."""
+        self.setCurrentIndex(index)
+        if all(isinstance(self.model().item(row), Heading) for row in range(index.row())):
+            # Once it is laid out: the heading above is not part of what Qt scrolls to.
+            QTimer.singleShot(0, self.scrollToTop)
 
     def set_size(self, name: str) -> None:
         """Show cards of a size of :data:`~napari_fish._napari.card.SIZES`."""

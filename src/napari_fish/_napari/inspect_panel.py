@@ -151,7 +151,8 @@ class InspectPanel(QWidget):
         self.inspection = seen
         preferences.remember_recent("databases", str(seen.path))
         self.summary.setText(described(seen))
-        self.summary.setToolTip(f"{seen.path}\nencoder {seen.weights_hash[:16]}")
+        made = f"made by napari-fish {seen.parameters.get('version', '?')}"
+        self.summary.setToolTip(f"{seen.path}\n{made}\nencoder {seen.weights_hash[:16]}")
         self.labels.show_slides(seen.path, tuple(record.slide for record in seen.slides))
         self._show_tables()
 
@@ -185,24 +186,23 @@ class InspectPanel(QWidget):
         self.summary.setWordWrap(True)
         self.column = named(OWNER, QComboBox(), "count_by", "Count slides and mosaics by this column.")
         self.counts = named(
-            OWNER, Table(("value", "slides", "mosaics")), "count_table", "Slides and mosaics by value."
+            OWNER,
+            Table(("value", "slides", "mosaics"), (0, 55, 65)),
+            "count_table",
+            "Slides and mosaics by value.",
         )
-        self.counts.setMinimumHeight(120)
-        self.counts.setColumnWidth(0, 170)
-        self.counts.setColumnWidth(1, 60)
+        self.counts.setFixedHeight(130)
         self.filter = named(OWNER, QLineEdit(), "filter", "Show only slides with this text in any column.")
         self.filter.setPlaceholderText("filter slides")
         self.filter.setClearButtonEnabled(True)
         self.slides = named(
             OWNER,
-            Table(("slide", "diagnosis", "site", "patient", "mosaics")),
+            Table(("slide", "diagnosis", "site", "patient", "mosaics"), (0, 80, 45, 45, 55)),
             "slide_table",
             "All slides; select some to remove them.",
         )
         self.slides.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.slides.setMinimumHeight(160)
-        for number, width in enumerate((100, 90, 55, 55)):
-            self.slides.setColumnWidth(number, width)
         self.drop = named(
             OWNER,
             QPushButton("Remove …"),
@@ -283,17 +283,16 @@ def described(seen: Inspection) -> str:
     """Return what is in a database in a few lines."""
     patients = len([one for one in seen.count_by("patient") if one.value])
     near = "not calibrated" if seen.threshold is None else f"≤ {seen.threshold} of {seen.bits} bits"
-    preset, version = (seen.parameters.get(name, "unknown") for name in ("preset", "version"))
+    preset = seen.parameters.get("preset", "unknown")
     numbers = (len(seen.slides), "slide"), (patients, "patient"), (sum(seen.mosaics), "mosaic")
     lines = [
         ", ".join(count(*number) for number in numbers),
-        f"Encoder {seen.encoder}, preset {preset}, napari-fish {version}",
+        f"Encoder {seen.encoder}, preset {preset}",
         f"Near is {near}; {in_bytes(seen.size)} on disk",
     ]
     if seen.away:
         lines.append(f"{count(len(seen.away), 'slide')} not where they were: use Relocate.")
     if seen.quarantined:
-        lines.append(
-            f"{count(len(seen.quarantined), 'slide')} quarantined: choose their folder on the Build page."
-        )
+        bad = count(len(seen.quarantined), "slide")
+        lines.append(f"{bad} could not be read: choose the folder on the Build page.")
     return "\n".join(lines)

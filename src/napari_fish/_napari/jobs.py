@@ -11,6 +11,7 @@ from qtpy.QtCore import Signal
 from superqt.utils import WorkerBase
 from superqt.utils._qthreading import WorkerBaseSignals
 
+from napari_fish._napari.housekeeping import look_after
 from napari_fish.errors import Cancelled
 
 SECONDS_BETWEEN_REPORTS = 0.1
@@ -47,6 +48,11 @@ class JobWorker(WorkerBase):
         self._kwargs = kwargs
         self._stop = threading.Event()
         self._last_report = 0.0
+
+    def start(self) -> None:
+        """Begin in another thread; call in the main thread."""
+        look_after(self)
+        super().start()
 
     def quit(self) -> None:
         """Ask the work to stop; returns at once. Qt's own name for it."""

@@ -41,11 +41,12 @@ class LabelsPanel(QWidget):
         self.text.setWordWrap(True)
         self._corrected: dict[str, str] = {}
         grid = QGridLayout()
-        grid.setContentsMargins(12, 0, 0, 0)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(4)
         grid.setVerticalSpacing(3)
         for number, (role, box) in enumerate(self._boxes.items()):
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-            box.setMinimumContentsLength(6)
+            box.setMinimumContentsLength(4)
             box.activated.connect(self._correct)
             row, column = divmod(number, 2)
             grid.addWidget(QLabel(role), row, 2 * column)

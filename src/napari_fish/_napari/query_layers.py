@@ -114,7 +114,8 @@ def query_mosaics(results: Results, to_drawn: ToDrawn) -> tuple[list[Any], dict[
     edges = colours(found)
     most = max((one.contribution for one in found), default=0.0) or 1.0
     faces = edges.copy()
-    faces[:, 3] = [FILL * one.contribution / most for one in found]
+    # A single one needs no comparison, and its tissue is what the user looks at.
+    faces[:, 3] = [FILL * one.contribution / most * (len(found) > 1) for one in found]
     side = min((float(np.ptp(c, axis=0).max()) for c in corners), default=1.0)
     features = {name: [asdict(one)[name] for one in found] for name in Contribution.__dataclass_fields__}
     options = {"edge_color": edges, "face_color": faces, "edge_width": side * EDGE, "features": features}

@@ -5,6 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
+from napari.layers import Shapes
+
 from napari_fish._napari.box_tool import LAYER as BOX_LAYER
 from napari_fish._napari.queries import Pixels, drawn_corners, lying_like, unwrapped
 from napari_fish._napari.query_layers import LAYER, query_mosaics
@@ -28,29 +31,45 @@ class QueryView:
         """Draw the mosaics of an answer on its slide; where that is not open, nothing is drawn."""
         layers = [unwrapped(layer) for layer in self._viewer.layers]
         slide = next((layer for layer in layers if answer.layer and layer.name == answer.layer), None)
-        visible = LAYER not in self._viewer.layers or self._viewer.layers[LAYER].visible
-        self.clear()
         if slide is None or answer.asked.size is None:
+            self.clear()
             return
         corners, options = query_mosaics(answer.results, partial(_corners, slide, answer.asked.size))
-        if not corners:
-            return
-        selected = [layer for layer in layers if layer in self._viewer.layers.selection]
-        # Under the box, or the box could not be seen on a mosaic of its own size.
-        self._viewer.add_shapes(
-            corners, shape_type="rectangle", name=LAYER, visible=visible, **options, **lying_like(slide)
-        )
-        if BOX_LAYER in self._viewer.layers:
-            names = [layer.name for layer in self._viewer.layers]
-            self._viewer.layers.move(names.index(LAYER), names.index(BOX_LAYER))
-        self._viewer.layers.selection = [layer for layer in selected if layer in self._viewer.layers]
+        features = options.pop("features")
+        shapes = self._ready(slide)
+        self.clear()
+        if corners:
+            shapes.add(corners, shape_type="rectangle", **options)
+            shapes.features = features
 
     def clear(self) -> None:
-        """Take the mosaics away."""
-        if LAYER in self._viewer.layers:
-            selected = [unwrapped(layer) for layer in self._viewer.layers.selection if layer.name != LAYER]
-            self._viewer.layers.remove(LAYER)
+        """Take the mosaics away; their layer stays, for removing one takes napari long."""
+        shapes = self._layer()
+        if shapes is not None and len(shapes.data):
+            shapes.selected_data = set()
+            shapes.data = []
+
+    def _layer(self) -> Any:
+        found = (unwrapped(layer) for layer in self._viewer.layers if layer.name == LAYER)
+        return next((layer for layer in found if isinstance(layer, Shapes)), None)
+
+    def _ready(self, slide: Any) -> Any:
+        """Return the layer of the mosaics, lying like the slide."""
+        place = lying_like(slide)
+        shapes = self._layer()
+        if shapes is None:
+            shapes = Shapes(ndim=2, name=LAYER, **place)
+            selected = [unwrapped(layer) for layer in self._viewer.layers.selection]
+            names = [layer.name for layer in self._viewer.layers]
+            # Under the box, or the box could not be seen on a mosaic of its own size.
+            self._viewer.layers.insert(names.index(BOX_LAYER) if BOX_LAYER in names else len(names), shapes)
             self._viewer.layers.selection = selected
+        elif not np.allclose(shapes.affine.affine_matrix, place["affine"]) or any(
+            shapes.scale != place["scale"]
+        ):
+            shapes.units = place["units"]
+            shapes.scale, shapes.affine = place["scale"], place["affine"]
+        return shapes
 
 
 def _corners(slide: Any, size: tuple[int, int], region: Region) -> Any:

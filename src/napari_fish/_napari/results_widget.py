@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QSize, Qt
 from qtpy.QtWidgets import QApplication, QMenu, QSplitter, QVBoxLayout, QWidget
 
 from napari_fish._napari.docks import Settler
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 NARROW = 640
 """Px of width below which things stand below each other instead of side by side."""
+SHARES = (600, 400)
+"""Parts of gallery and explanation."""
+HEIGHT = 400
+"""Px of height to begin with."""
 NO_DATABASE = (
     "No database is open.\nOpen or build one with the Database widget, then search with the Search widget."
 )
@@ -91,6 +95,10 @@ class ResultsWidget(QWidget):
         else:
             self._session.judge(hit, relevant)
 
+    def sizeHint(self) -> QSize:
+        """Return room for a row of cards and what is above it, where there is room for that."""
+        return QSize(super().sizeHint().width(), HEIGHT)
+
     def closeEvent(self, event: Any) -> None:
         """Take the wider field away."""
         self._field.hide()
@@ -104,7 +112,7 @@ class ResultsWidget(QWidget):
         if self._splitter.orientation() != side:
             self._header.stack(narrow)
             self._splitter.setOrientation(side)
-            self._splitter.setSizes([600, 400] if narrow else [640, 360])
+            self._splitter.setSizes(SHARES)
 
     def _listen(self) -> None:
         session, gallery, controls, there = self._session, self._gallery, self._controls, self._in_viewer
@@ -129,6 +137,7 @@ class ResultsWidget(QWidget):
         controls.zoom.connect(there.zoom_to)
         controls.jump.connect(self._jump)
         self._panel.jumped.connect(there.jump)
+        self._panel.searched.connect(self.search_from)
         self._lines.cancelled.connect(session.cancel)
         there.said.connect(self._lines.say)
         there.changed.connect(self._update)
@@ -145,10 +154,7 @@ class ResultsWidget(QWidget):
         self._lines.say("")
         if results is not None and results.hits:
             index = self._model.index_of(before.slide if before else "")
-            self._gallery.setCurrentIndex(
-                index if index.isValid() else self._model.index_of(results.hits[0].slide)
-            )
-            self._gallery.scrollTo(self._gallery.currentIndex())
+            self._gallery.choose(index if index.isValid() else self._model.index_of(results.hits[0].slide))
         self._update()
 
     def _mark(self, feedback: Feedback) -> None:
@@ -169,7 +175,7 @@ class ResultsWidget(QWidget):
         self._gallery.set_size(size)
         self._model.arrange(sort, group)
         if chosen is not None:
-            self._gallery.setCurrentIndex(self._model.index_of(chosen.slide))
+            self._gallery.choose(self._model.index_of(chosen.slide))
 
     def _started(self, what: str) -> None:
         self._doing, self._error = what, ""
@@ -268,7 +274,7 @@ class ResultsWidget(QWidget):
         self._splitter.setObjectName("results.splitter")
         self._splitter.addWidget(self._gallery)
         self._splitter.addWidget(self._panel)
-        self._splitter.setSizes([640, 360])
+        self._splitter.setSizes(SHARES)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 6, 6, 6)
         layout.setSpacing(4)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
+from qtpy.compat import isalive
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import (
     QCheckBox,
@@ -19,11 +19,11 @@ from qtpy.QtWidgets import (
 
 from napari_fish._napari.box_tool import BoxTool
 from napari_fish._napari.controls import named
-from napari_fish._napari.jobs import JobWorker
+from napari_fish._napari.coordinates import world_um_per_pixel
+from napari_fish._napari.facts_finder import FactsFinder
 from napari_fish._napari.queries import (
     LayerFacts,
     LayerQuestion,
-    facts_of,
     looked_at,
     slide_layers,
     unwrapped,
@@ -58,20 +58,15 @@ class QueryPanel(QWidget):
     def __init__(self, viewer: Any, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._viewer = viewer
-        self._worker: JobWorker | None = None
         self._layers: list[Any] = []
-        self._facts: dict[int, LayerFacts] = {}
+        self._facts = FactsFinder(self)
+        self._stated: dict[int, float | None] = {}
         self.patch_um = PATCH_UM
         self.box = BoxTool(viewer, self)
         self._build()
-        events = viewer.layers.events
-        for event in (
-            events.inserted,
-            events.removed,
-            events.reordered,
-            viewer.layers.selection.events.active,
-        ):
+        for event in self._events():
             event.connect(self._list)
+        self._facts.found.connect(self._show_facts)
         self.box.changed.connect(self._box_changed)
         self.box.placing_changed.connect(self._placing)
         self._list()
@@ -85,11 +80,11 @@ class QueryPanel(QWidget):
     @property
     def facts(self) -> LayerFacts | None:
         """What is known of that slide; None until that is known."""
-        return None if self.layer is None else self._facts.get(id(self.layer))
+        return None if self.layer is None else self._facts.of(self.layer)
 
     @property
     def mpp(self) -> float | None:
-        """What the user stated as µm per level-0 px."""
+        """What the user stated as µm per level-0 px of the slide, or of an image where none is open."""
         return self.mpp_box.value() or None
 
     def question(self) -> LayerQuestion | None:
@@ -124,9 +119,14 @@ class QueryPanel(QWidget):
     def side(self) -> float:
         """Return the side of the fixed box in px of the layer."""
         facts = self.facts
-        um = None if facts is None else facts.um_per_pixel
+        if facts is None:
+            # Not opened yet: what the layer says will do.
+            sizes = world_um_per_pixel(self.layer)
+            um = None if sizes is None else sizes[1]
+        else:
+            um = facts.um_per_pixel
         if self.mpp is not None:
-            um = self.mpp * (1.0 if um is None or facts.mpp is None else um / facts.mpp)
+            um = self.mpp * (um / facts.mpp if um is not None and facts is not None and facts.mpp else 1.0)
         return PATCH_PX if um is None else self.patch_um / um
 
     def reset(self) -> None:
@@ -138,15 +138,29 @@ class QueryPanel(QWidget):
     def forget(self) -> None:
         """Let go of the viewer."""
         self.box.forget()
-        self._worker = None
+        for event in self._events():
+            event.disconnect(self._list)
+        self._facts.stop()
 
     def set_patch(self, um: float) -> None:
         """Make the fixed box as large as a patch of the database."""
         self.patch_um = um
         self.size.setItemText(0, f"{um:.0f} µm square")
 
+    def _events(self) -> tuple[Any, ...]:
+        """Return what happens in the viewer that may change which slide is looked at."""
+        layers = self._viewer.layers
+        events = layers.events
+        return events.inserted, events.removed, events.reordered, layers.selection.events.active
+
     def _ask(self, layer: Any, region: Any = None) -> LayerQuestion:
-        return LayerQuestion(layer, tuple(map(unwrapped, self._viewer.layers)), region, self.mpp)
+        others = tuple(map(unwrapped, self._viewer.layers))
+        return LayerQuestion(layer, others, region, self._stated.get(id(layer)))
+
+    def _state_mpp(self, value: float) -> None:
+        """Keep what the user says for this slide, and only for it."""
+        if self.layer is not None:
+            self._stated[id(self.layer)] = value or None
 
     def _box_changed(self) -> None:
         self.box_button.setEnabled(self.box.box() is not None)
@@ -158,10 +172,13 @@ class QueryPanel(QWidget):
 
     def _list(self, *_: Any) -> None:
         """Offer the slides that are open; the one that the user looks at is chosen."""
+        if not isalive(self):
+            return
         before = self.layer
         self._layers = slide_layers(self._viewer.layers)
         kept = {id(layer) for layer in self._layers}
-        self._facts = {key: facts for key, facts in self._facts.items() if key in kept}
+        self._facts.keep(self._layers)
+        self._stated = {key: mpp for key, mpp in self._stated.items() if key in kept}
         active = unwrapped(self._viewer.layers.selection.active)
         drawn_on = active is None or active is self.box.layer or active.name == MOSAICS
         chosen = before if drawn_on and id(before) in kept else looked_at(self._layers, active)
@@ -173,29 +190,23 @@ class QueryPanel(QWidget):
         if chosen is not None:
             self.slide.setCurrentIndex(next(i for i, one in enumerate(self._layers) if one is chosen))
         self.slide.blockSignals(False)
-        for control in (self.slide, self.slide_button, self.draw_button, self.mpp_box):
+        for control in (self.slide, self.slide_button, self.draw_button):
             control.setEnabled(bool(self._layers))
         self.box_button.setEnabled(self.box.box() is not None)
         self._look()
 
     def _look(self, *_: Any) -> None:
         """Find out about the slide that is chosen, in the background."""
-        layer = self.layer
-        if layer is not None and id(layer) not in self._facts:
-            # Without what the user stated: that belongs to the slide that was chosen before.
-            worker = JobWorker(facts_of, LayerQuestion(layer, tuple(map(unwrapped, self._viewer.layers))))
-            worker.returned.connect(partial(self._known, layer))
-            self._worker = worker
-            worker.start()
+        if self.layer is not None:
+            self._facts.find(self.layer, tuple(map(unwrapped, self._viewer.layers)))
         self._show_facts()
-
-    def _known(self, layer: Any, facts: LayerFacts) -> None:
-        if self._worker is not None and any(layer is one for one in self._layers):
-            self._facts[id(layer)] = facts
-            self._show_facts()
 
     def _show_facts(self) -> None:
         facts = self.facts
+        self.mpp_box.blockSignals(True)
+        if self.layer is not None:
+            self.mpp_box.setValue(self._stated.get(id(self.layer)) or 0)
+        self.mpp_box.blockSignals(False)
         text = "as the slide says"
         if facts is not None:
             text = "not known: state it" if facts.mpp is None else f"{facts.mpp:.4g}, as the slide says"
@@ -213,7 +224,8 @@ class QueryPanel(QWidget):
             "search",
             QDoubleSpinBox(),
             "mpp",
-            "µm per level-0 px, if the slide does not say or you know better: 0.25 for 40x, 0.5 for 20x.",
+            "µm per px of this slide or of a pasted image, if it does not say or you know better: "
+            "0.25 for 40x, 0.5 for 20x.",
         )
         self.mpp_box.setRange(0, 10)
         self.mpp_box.setDecimals(4)
@@ -274,6 +286,7 @@ class QueryPanel(QWidget):
         layout.addLayout(grid)
 
         self.slide.currentIndexChanged.connect(self._look)
+        self.mpp_box.valueChanged.connect(self._state_mpp)
         self.slide_button.clicked.connect(self.slide_wanted)
         self.box_button.clicked.connect(self.box_wanted)
         self.draw_button.clicked.connect(self.draw)

@@ -7,41 +7,38 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qtpy.QtCore import QMimeData, Qt, QTimer
+from qtpy.QtCore import QEvent, QMimeData, QTimer
 from qtpy.QtWidgets import (
     QApplication,
     QFileDialog,
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QProgressBar,
-    QPushButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
 from superqt.utils import qimage_to_array
 
-from napari_fish._napari.controls import named
 from napari_fish._napari.docks import Settler, show_widget
-from napari_fish._napari.fold import Fold
+from napari_fish._napari.fold import Fold, line, scrolled
 from napari_fish._napari.query_view import QueryView
 from napari_fish._napari.search_batch import BatchQueue, BatchView, Task
 from napari_fish._napari.search_database import DatabasePicker, is_database
 from napari_fish._napari.search_history import HistoryView
+from napari_fish._napari.search_memory import keep, recall
 from napari_fish._napari.search_params import ParamsPanel
 from napari_fish._napari.search_query import QueryPanel
+from napari_fish._napari.search_status import StatusPanel
 from napari_fish._napari.session import Answer, session_of
 from napari_fish._napari.shortcuts import bind_shortcuts
 from napari_fish.archive import Database
 from napari_fish.search import SearchParams
 
 if TYPE_CHECKING:
+    # Spelt out in the signature, too: napari looks for this very text to pass the viewer.
     import napari.viewer
 
+WIDTH_PX = 370
+"""Least width: nothing is cut off then."""
 PAUSE_MS = 200
 """A search starts when box or parameters have not been changed for so long."""
-WRONG = "#e05050"
 
 
 class SearchWidget(QWidget):
@@ -54,21 +51,23 @@ class SearchWidget(QWidget):
     """
 
     def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
+        self._docked = self._forgotten = False
         super().__init__(parent)
         Settler(self)
         self._viewer = viewer
         self._session = session_of(viewer)
         self._drawn = QueryView(viewer)
         self._changed = False
-        self._settled = True
         self._waiting: Any = None
         self._build(viewer)
         self._box_pause = self._timer(self._box_rested)
         self._params_pause = self._timer(self._ask_again)
+        recall(self.params, self.query)
         self._connect()
         self.setAcceptDrops(True)
         bind_shortcuts(viewer)
-        self._database_changed(self._session.database)
+        if self._session.database is not None:
+            self._database_changed(self._session.database)
         if self._session.current is not None:
             self._answered(self._session.current)
         self.picker.open_last()
@@ -91,6 +90,7 @@ class SearchWidget(QWidget):
 
     def search_file(self, path: str | Path) -> None:
         """Search for a slide or image on disk."""
+        # What is stated while a slide is open was stated for that slide.
         self._search(Path(path), mpp=self.query.mpp if self.query.layer is None else None)
 
     def search_again(self) -> None:
@@ -127,7 +127,7 @@ class SearchWidget(QWidget):
         elif self._session.database is None:
             self.say("Open a database first.", wrong=True)
         else:
-            self.history_fold.open()
+            self.queue_fold.open()
             self.batch.add(tasks, self.params.params())
 
     def cancel(self) -> None:
@@ -143,18 +143,31 @@ class SearchWidget(QWidget):
         self.params.show_params(SearchParams())
         self._params_changed()
 
-    def say(self, text: str, wrong: bool = False) -> None:
-        """Show what is going on or went wrong."""
-        self.state.setText(f"⚠ {text}" if wrong else text)
-        self.state.setStyleSheet(f"color: {WRONG};" if wrong else "")
-
     def closeEvent(self, event: Any) -> None:
         """Let go of the viewer."""
+        self.forget()
+        super().closeEvent(event)
+
+    def event(self, event: Any) -> bool:
+        """Let go of the viewer when taken out of its dock: napari closes no widget."""
+        if event.type() == QEvent.Type.ParentChange:
+            if self.parent() is None and self._docked:
+                self.forget()
+            self._docked = self.parent() is not None
+        return super().event(event)
+
+    def forget(self) -> None:
+        """Let go of the viewer, for good; what is drawn stays."""
+        if self._forgotten:
+            return
+        self._forgotten = True
+        keep(self.params, self.query)
         self._box_pause.stop()
         self._params_pause.stop()
         self.batch.stop()
         self.query.forget()
-        super().closeEvent(event)
+        for signal, react in self._heard():
+            signal.disconnect(react)
 
     def dragEnterEvent(self, event: Any) -> None:
         """Welcome databases, slides and images."""
@@ -176,7 +189,7 @@ class SearchWidget(QWidget):
         elif data.hasImage():
             image = data.imageData()
             image = image.toImage() if hasattr(image, "toImage") else image
-            self._search(qimage_to_array(image), mpp=self.query.mpp if self.query.layer is None else None)
+            self._search(qimage_to_array(image), mpp=self.query.mpp)
         else:
             return False
         return True
@@ -222,54 +235,27 @@ class SearchWidget(QWidget):
         if not self._changed or self._session.busy:
             return
         self._changed = False
+        keep(self.params, self.query)
         self._session.search_again(self.params.params())
 
     def _database_changed(self, database: Database | None) -> None:
-        self._settled = True
         self.params.show_database(database)
         if self._session.current is None:
             self._drawn.clear()
         if database is None:
-            self.say("Open a database to search in.")
             return
         card = database.encoder.card
         self.query.set_patch(card.size * card.mpp)
-        self.say(f"{database.path.name} is open. Search for this slide, or draw a box.")
         if self._waiting is not None:
             # Only when the session has come to rest, or it would take this for its own end.
             QTimer.singleShot(0, self._waiting)
 
-    def _started(self, what: str) -> None:
-        self._settled = False
-        self.say(what)
-        self.bar.setRange(0, 0)
-        self.bar.setVisible(True)
-        self.cancel_button.setEnabled(True)
-
-    def _progressed(self, done: int, total: int) -> None:
-        self.bar.setRange(0, total)
-        self.bar.setValue(done)
-
     def _answered(self, answer: Answer) -> None:
-        self._settled = True
         if not self._changed:
             self.params.show_params(answer.params)
         self.history.mark(answer)
         self._drawn.show(answer)
         show_widget(self._viewer, "Results")
-        self.say(result_in_words(answer))
-        self.state.setToolTip("\n".join(answer.results.notes) or "What is open, running or wrong.")
-
-    def _failed(self, message: str) -> None:
-        self._settled = True
-        self.say(message, wrong=True)
-
-    def _ended(self) -> None:
-        if not self._settled:
-            self.say("Stopped.")
-        self.bar.setVisible(False)
-        self.cancel_button.setEnabled(False)
-        self._ask_again()
 
     def _timer(self, react: Any) -> QTimer:
         timer = QTimer(self)
@@ -278,14 +264,18 @@ class SearchWidget(QWidget):
         timer.timeout.connect(react)
         return timer
 
-    def _connect(self) -> None:
+    def _heard(self) -> tuple[tuple[Any, Any], ...]:
+        """Return which news of the session are acted upon, and how."""
         session = self._session
-        session.database_changed.connect(self._database_changed)
-        session.started.connect(self._started)
-        session.progressed.connect(self._progressed)
-        session.answered.connect(self._answered)
-        session.failed.connect(self._failed)
-        session.ended.connect(self._ended)
+        return (
+            (session.database_changed, self._database_changed),
+            (session.answered, self._answered),
+            (session.ended, self._ask_again),
+        )
+
+    def _connect(self) -> None:
+        for signal, react in self._heard():
+            signal.connect(react)
         self.query.slide_wanted.connect(self.search_slide)
         self.query.box_wanted.connect(self.search_box)
         self.query.box_changed.connect(self._box_changed)
@@ -293,12 +283,12 @@ class SearchWidget(QWidget):
         self.query.file_wanted.connect(self.choose_file)
         self.query.said.connect(self.say)
         self.params.changed.connect(self._params_changed)
-        self.history.chosen.connect(session.show)
-        self.queue_view.chosen.connect(session.show)
+        self.history.chosen.connect(self._session.show)
+        self.queue_view.chosen.connect(self._session.show)
         self.queue_view.files_wanted.connect(self.queue_files)
         self.queue_view.layers_wanted.connect(self.queue_layers)
-        self.cancel_button.clicked.connect(self.cancel)
-        self.reset_button.clicked.connect(self.reset)
+        self.status.cancel_wanted.connect(self.cancel)
+        self.status.reset_wanted.connect(self.reset)
 
     def _build(self, viewer: Any) -> None:
         self.picker = DatabasePicker(self._session)
@@ -307,70 +297,17 @@ class SearchWidget(QWidget):
         self.batch = BatchQueue(self._session, self)
         self.queue_view = BatchView(self.batch)
         self.history = HistoryView(self._session)
-        self.bar = named("search", QProgressBar(), "progress", "How far the search is.")
-        self.bar.setTextVisible(False)
-        self.bar.setMaximumHeight(8)
-        self.bar.setVisible(False)
-        self.state = named("search", QLabel(), "state", "What is open, running or wrong.")
-        self.state.setWordWrap(True)
-        self.cancel_button = named("search", QPushButton("Cancel"), "cancel", "Stop what is going on.")
-        self.cancel_button.setEnabled(False)
-        self.reset_button = named("search", QPushButton("Reset"), "reset", "Back to the first values.")
-
+        self.status = StatusPanel(self._session)
+        self.say = self.status.say
         more = Fold("search", "more", "Ranking and votes", "What is seldom changed.", self.params.more)
         self.queue_fold = Fold(
             "search", "queue", "Several slides", "Search for slides one after the other.", self.queue_view
         )
         self.history_fold = Fold("search", "recent", "Recent queries", "Go back to an answer.", self.history)
-        inside = QWidget()
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(4, 4, 4, 4)
-        for part in (
-            self.picker,
-            _line(),
-            self.query,
-            _line(),
-            self.params,
-            more,
-            self.queue_fold,
-            self.history_fold,
-        ):
-            column.addWidget(part)
-        column.addStretch()
-        scroll = QScrollArea()
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setWidget(inside)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.cancel_button)
-        buttons.addWidget(self.reset_button)
+        folds = (more, self.queue_fold, self.history_fold)
+        scroll = scrolled(self.picker, line(), self.query, line(), self.params, *folds)
+        self.setMinimumWidth(WIDTH_PX)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(scroll, 1)
-        layout.addWidget(self.bar)
-        layout.addWidget(self.state)
-        layout.addLayout(buttons)
-
-
-def result_in_words(answer: Answer) -> str:
-    """Return what was found and how long each step took, in a line."""
-    results = answer.results
-    steps = {name: ms for name, ms in results.elapsed_ms.items() if ms >= 0.5}
-    took = ", ".join(f"{name} {_duration(ms)}" for name, ms in steps.items())
-    took = f" ({took})" if took else ""
-    found = f"{len(results)} of {results.k} slides" if len(results) < results.k else f"{len(results)} slides"
-    return (
-        f"{found} for {results.query} in {_duration(sum(results.elapsed_ms.values()))}{took}; "
-        f"mode {results.mode}, ranking {results.ranking}."
-    )
-
-
-def _duration(ms: float) -> str:
-    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
-
-
-def _line() -> QFrame:
-    line = QFrame()
-    line.setFrameShape(QFrame.Shape.HLine)
-    return line
+        layout.addWidget(self.status)

@@ -75,10 +75,12 @@ class Table(QTableView):
     Parameters
     ----------
     header
-        Names of the columns; the first takes what width is left.
+        Names of the columns.
+    widths
+        Their widths in px, 0 for the one that takes what is left.
     """
 
-    def __init__(self, header: Sequence[str], parent: Any = None) -> None:
+    def __init__(self, header: Sequence[str], widths: Sequence[int], parent: Any = None) -> None:
         super().__init__(parent)
         self.shown = Rows(header, self)
         self.proxy = QSortFilterProxyModel(self)
@@ -95,9 +97,12 @@ class Table(QTableView):
         self.setShowGrid(False)
         self.verticalHeader().hide()
         self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 6)
-        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        self.horizontalHeader().setStretchLastSection(True)
         self.horizontalHeader().setMinimumSectionSize(40)
+        for number, width in enumerate(widths):
+            if width:
+                self.setColumnWidth(number, width)
+            else:
+                self.horizontalHeader().setSectionResizeMode(number, QHeaderView.ResizeMode.Stretch)
         self.horizontalHeader().setDefaultAlignment(
             Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
         )

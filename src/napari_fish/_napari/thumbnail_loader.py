@@ -11,7 +11,6 @@ from qtpy.QtCore import QObject, Signal
 from qtpy.QtGui import QImage
 
 from napari_fish.database.records import Box
-from napari_fish.errors import FishError
 from napari_fish.search.pictures import Pictures
 
 log = logging.getLogger(__name__)
@@ -106,7 +105,7 @@ class PictureLoader(QObject):
             try:
                 jpeg = read()
                 image = QImage.fromData(jpeg) if jpeg else None
-            except (FishError, OSError, ValueError, RuntimeError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, a card must not wait for ever
                 log.info("no picture of %s: %s", key, error)
         try:
             self._loaded.emit(answer, key, image)

@@ -24,6 +24,7 @@ from napari_fish.building.summary import Summary
 from napari_fish.database import DiskStore, SlideRecord
 from napari_fish.database.labels import SlideLabels, patient_rule
 from napari_fish.database.places import place_of
+from napari_fish.database.records import OWN_COLUMNS
 from napari_fish.encode import Encoder, check_same_encoder
 from napari_fish.errors import DatabaseError, FishError
 from napari_fish.mosaic import MosaicParams
@@ -172,7 +173,8 @@ class Database:
         params = params or SearchParams()
         with self._turn:
             self.store.refresh()
-            if params.target.lower() not in self.store.slides.columns:
+            target = params.target.lower()
+            if target not in OWN_COLUMNS and target not in self.store.slides.columns:
                 known = ", ".join(self.store.slides.columns)
                 raise FishError(f"{self.path}: no column {params.target!r} to rank by; there are: {known}.")
             found = search_many(self.store, [one.query for one in asked], params)

@@ -76,12 +76,16 @@ def _build(slides: Path, database: Path, labels: Path | None, params: BuildParam
         nonlocal skipped
         skipped += done.fate == "unchanged"
 
-    with progress_bar("Building") as progress:
-        # Slides that need no work take no time: counted, they would spoil the estimate of what is left.
-        summary = run(
-            slides, database, labels, params, watch=Watch(finished=count),
-            progress=lambda done, total: progress(done - skipped, total - skipped),
-        )  # fmt: skip
+    try:
+        with progress_bar("Building") as progress:
+            # Slides that need no work take no time: counted, they would spoil the estimate of what is left.
+            summary = run(
+                slides, database, labels, params, watch=Watch(finished=count),
+                progress=lambda done, total: progress(done - skipped, total - skipped),
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        typer.echo("\nStopped. Finished slides are kept; run it again to go on.", err=True)
+        raise
     if as_json:
         write_json(
             {

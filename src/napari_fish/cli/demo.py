@@ -43,7 +43,8 @@ def _search(database: Path, slide: Path, page: Path) -> None:
 
     with open_database(database) as opened:
         whole = opened.search(slide)
-        box = whole.query_boxes[0]
+        # The region that matched best: a box somebody might draw.
+        box = whole.hits[0].matches[0].query_box if whole.hits else whole.query_boxes[0]
         typer.echo(f"\nWhich slides are like {slide.name}?")
         print_answer(whole)
         part = opened.search(slide, box=box)

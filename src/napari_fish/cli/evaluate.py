@@ -48,6 +48,7 @@ def evaluate(
     ] = None,
     sample: Annotated[int | None, typer.Option("--sample", min=1, help="At most so many queries, drawn at random.")] = None,
     threshold: Annotated[int | None, typer.Option("--threshold", min=0, help="In bits, instead of the calibrated one.")] = None,
+    fill: Annotated[bool, typer.Option("--fill", help="Complete short answers from exact search in every mode, not in auto alone.")] = False,
     seed: Annotated[int, typer.Option("--seed", help="For the sample and the intervals.")] = 0,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Processes; all cores by default.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Neither use nor keep answers of earlier runs.")] = False,
@@ -72,7 +73,7 @@ def evaluate(
     params = EvaluateParams(
         k=k, level=level, target=target, mode=mode, ranking=ranking, ablation=ablation, speed=speed, augment=augment,  # type: ignore[arg-type]
         within=within, where=tuple(where or ()), query_where=tuple(query_where or ()), sample=sample,
-        threshold=threshold, seed=seed, **options,
+        threshold=threshold, fill=fill, seed=seed, **options,
     )  # fmt: skip
     with ExitStack() as stack:
         opened = stack.enter_context(open_database(database))

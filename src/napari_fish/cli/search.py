@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -166,6 +167,17 @@ def _write(
         typer.echo(f"Written: {path}", err=True)
 
 
+def _nearer(percentile: float | None) -> str:
+    """Say how many random pairs are farther apart, rounded down: 99.996 % is not all of them."""
+    if percentile is None:
+        return ""
+    return (
+        f"{math.floor(100 * (100 - percentile) + 1e-6) / 100:.2f} % of pairs"
+        if percentile > 0
+        else "all pairs"
+    )
+
+
 def print_answer(answer: Results, explain: bool = False) -> None:
     """Print an answer as a table."""
     times = answer.elapsed_ms
@@ -177,7 +189,6 @@ def print_answer(answer: Results, explain: bool = False) -> None:
     header = ("rank", "slide", "diagnosis", "site", "patient", "distance", "nearer than", "matches")
     lines = [header]
     for hit in answer.hits:
-        nearer = "" if hit.percentile is None else f"{100 - hit.percentile:.2f} % of pairs"
         name = hit.slide + (" (filled in)" if hit.filled else "")
         columns = (
             name,
@@ -185,7 +196,7 @@ def print_answer(answer: Results, explain: bool = False) -> None:
             hit.site,
             hit.patient,
             f"{hit.distance:.0f}",
-            nearer,
+            _nearer(hit.percentile),
             str(len(hit.matches)),
         )
         lines.append((str(hit.rank), *columns))

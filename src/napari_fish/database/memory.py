@@ -109,6 +109,10 @@ class MemoryStore:
         """Return the number of the slide of each row."""
         return self._segment.slides[np.asarray(rows, np.int64)]
 
+    def barcodes(self, rows: ArrayLike) -> Barcodes:
+        """Return the barcodes of rows."""
+        return self._segment.barcodes[np.asarray(rows, np.int64)]
+
     def encoded(self, rows: ArrayLike) -> tuple[Keys, Barcodes]:
         """Return keys and barcodes of rows."""
         at = np.asarray(rows, np.int64)

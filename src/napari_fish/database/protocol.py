@@ -77,6 +77,10 @@ class Store(Protocol):
         """Return the number of the slide of each row."""
         ...
 
+    def barcodes(self, rows: ArrayLike) -> Barcodes:
+        """Return the barcodes of rows, shape (n, words)."""
+        ...
+
     def encoded(self, rows: ArrayLike) -> tuple[Keys, Barcodes]:
         """Return keys, shape (n,), and barcodes, shape (n, words), of rows."""
         ...

@@ -82,14 +82,14 @@ class DiskStore:
             main = self._make_main()
         with self.truth.reading():
             self._deltas = open_deltas(self._snapshot, self.truth, main.generation)
-            return self._joined(main)
+            return View(main, *self._beyond(main))
 
-    def _joined(self, main: MainPart) -> View:
-        """Add what the truth has beyond the parts of the snapshot."""
+    def _beyond(self, main: MainPart) -> tuple[Delta, list[int]]:
+        """Return what the truth has beyond the main part, and the slides of it that were removed."""
         covered = self._deltas[-1].generation if self._deltas else main.generation
         rest = Delta.from_truth(self.truth, covered)
         removed = self.truth.removed(main.generation)
-        return View(main, Delta.joined([*self._deltas, rest]).without(removed), removed)
+        return Delta.joined([*self._deltas, rest]).without(removed), removed
 
     def _make_main(self) -> MainPart:
         threads = os.cpu_count() or 1
@@ -152,7 +152,7 @@ class DiskStore:
         if self.truth.generation == self._view.generation:
             return False
         with self.truth.reading():
-            self._view = self._joined(self._view.main)
+            self._view = self._view.followed_by(*self._beyond(self._view.main))
         self._describe()
         return True
 
@@ -190,7 +190,7 @@ class DiskStore:
         main = self._make_main()
         self._deltas = []
         with self.truth.reading():
-            self._view = self._joined(main)
+            self._view = View(main, *self._beyond(main))
         self._describe()
         if self._lock is not None and self._snapshot.is_dir():
             delete_others(self._snapshot, self._deltas)
@@ -243,6 +243,10 @@ class DiskStore:
     def slides_of(self, rows: ArrayLike) -> NDArray[np.int32]:
         """Return the number of the slide of each row."""
         return self._view.slides_of(rows)
+
+    def barcodes(self, rows: ArrayLike) -> Barcodes:
+        """Return the barcodes of rows."""
+        return self._view.barcodes(rows)
 
     def encoded(self, rows: ArrayLike) -> tuple[Keys, Barcodes]:
         """Return keys and barcodes of rows."""

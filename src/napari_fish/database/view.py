@@ -26,11 +26,15 @@ class View:
         The delta holds no removed slides.
     removed
         Numbers of slides removed since the main part was made.
+    before
+        The slide numbers and the cells of the delta's rows as an earlier view had them: what was added since is
+        all that needs looking at.
     """
 
     main: MainPart
     delta: Delta
     removed: Sequence[int]
+    before: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
 
     @property
     def generation(self) -> int:
@@ -78,12 +82,26 @@ class View:
     @cached_property
     def clustered(self) -> ClusteredIndex:
         """The index of clustered search."""
-        trained = self.main.clusters
         if not len(self._later):
-            return trained
-        return ClusteredIndex(
-            trained.centres, trained.bits, self.main.segment, self._later, main_cells=trained.main_cells
-        )
+            return self.main.clusters
+        return self.main.clusters.with_delta(self._later, self._delta_cells[self._ordered_delta[1]])
+
+    @cached_property
+    def _delta_cells(self) -> NDArray[np.int32]:
+        """The cell of each row of the delta, as they came."""
+        mosaics, known = self.delta.mosaics, np.empty(0, np.int32)
+        if self.before is not None:
+            numbers, cells = self.before
+            # Slides are never changed under their number.
+            if np.array_equal(numbers, mosaics.numbers[: len(numbers)]):
+                known = cells
+        return np.concatenate([known, self.main.clusters.finder(mosaics.barcodes[len(known) :])[0]])
+
+    def followed_by(self, delta: Delta, removed: Sequence[int]) -> View:
+        """Return a view with another delta over the same main part."""
+        cells = self.__dict__.get("_delta_cells")
+        before = self.before if cells is None else (self.delta.mosaics.numbers, cells)
+        return View(self.main, delta, removed, before)
 
     @cached_property
     def _first(self) -> NDArray[np.int64]:
@@ -110,15 +128,23 @@ class View:
         slides[late] = self._later.slides[at[late]]
         return slides
 
+    def barcodes(self, rows: ArrayLike) -> Barcodes:
+        """Return the barcodes of rows."""
+        at, late = self._split(rows)
+        if not late.any():
+            return self.main.segment.barcodes[at]
+        barcodes = np.empty((len(at), self.main.segment.words), np.uint64)
+        for part, mine in ((self.main.segment, ~late), (self._later, late)):
+            barcodes[mine] = part.barcodes[at[mine]]
+        return barcodes
+
     def encoded(self, rows: ArrayLike) -> tuple[Keys, Barcodes]:
         """Return keys and barcodes of rows."""
         at, late = self._split(rows)
         keys = np.empty(len(at), np.int64)
-        barcodes = np.empty((len(at), self.main.segment.words), np.uint64)
         for part, mine in ((self.main.segment, ~late), (self._later, late)):
             keys[mine] = part.keys[np.searchsorted(part.offsets, at[mine], "right") - 1] if mine.any() else 0
-            barcodes[mine] = part.barcodes[at[mine]]
-        return keys, barcodes
+        return keys, self.barcodes(rows)
 
     def records(self, rows: ArrayLike) -> list[MosaicRecord]:
         """Say where mosaics lie."""

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from napari_fish.encode.bundle import load_bundle, save_bundle
 from napari_fish.encode.card import PROJECTION, Card, TextureSpec
 from napari_fish.encode.keys import semantic_order
-from napari_fish.encode.selfsupervise import SelfSupervision, train_network
+from napari_fish.encode.selfsupervise import train_network
 from napari_fish.encode.sources import TissueSource
 from napari_fish.encode.train import train_vqvae
-from napari_fish.encode.trainparams import TrainReport, VQTrainParams
+from napari_fish.encode.trainparams import SelfSupervision, TrainReport, VQTrainParams
 from napari_fish.encode.traintexture import TextureCode, TextureTrainParams, train_texture
 from napari_fish.errors import EncoderError
 

@@ -8,16 +8,16 @@ is then thrown away. No label is seen.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_fish.encode.device import keep_triton_out
 from napari_fish.encode.runstate import cosine_rate, load_state, save_state
 from napari_fish.encode.sources import TissueSource, tissue_fields
-from napari_fish.encode.trainparams import TrainReport
+from napari_fish.encode.trainparams import SelfSupervision, TrainReport
 from napari_fish.encode.traintexture import TextureTrainParams, random_crops
 from napari_fish.errors import EncoderError
 
@@ -28,64 +28,6 @@ if TYPE_CHECKING:
 
 STATE_FILE = "texture-state.pt"
 _REPORT_EVERY = 10
-
-
-@dataclass(frozen=True)
-class SelfSupervision:
-    """How a texture network is trained.
-
-    Attributes
-    ----------
-    network : str
-        ``"lite0"`` starts from ImageNet's EfficientNet-Lite0, ``"scratch"`` from chance.
-    first_block : int
-        Blocks before this one stay as they are.
-    steps : int
-        Steps in all.
-    batch : int
-        Fields a step; each is seen twice.
-    crop : int
-        Side of a view in px.
-    area : tuple of float
-        A view shows between these shares of its field.
-    field_px : int
-        Fields are kept in memory with this side.
-    stain : float
-        Strength of the stain augmentation.
-    learning_rate : float
-        Of AdamW; it falls to a twentieth along a cosine.
-    weight_decay : float
-        Of AdamW.
-    temperature : float
-        Of the contrastive loss.
-    head : int
-        Numbers that the head gives.
-    held_out : float
-        Share of the fields kept for validation.
-    check_every : int
-        Steps between validations.
-    patience : int
-        Validations without improvement before training stops; 0 is never.
-    seed : int
-        Fixes weights, views and augmentation.
-    """
-
-    network: str = "lite0"
-    first_block: int = 3
-    steps: int = 1000
-    batch: int = 32
-    crop: int = 128
-    area: tuple[float, float] = (0.15, 0.5)
-    field_px: int = 320
-    stain: float = 0.3
-    learning_rate: float = 3e-4
-    weight_decay: float = 1e-4
-    temperature: float = 0.2
-    head: int = 128
-    held_out: float = 0.1
-    check_every: int = 100
-    patience: int = 4
-    seed: int = 0
 
 
 def train_network(
@@ -120,6 +62,7 @@ def train_network(
     LiteTexture
         The network with the least loss on held-out fields, in evaluation mode.
     """
+    keep_triton_out()
     run = _Run(sources, folder, texture, params or SelfSupervision())
     run.go(progress, should_stop)
     return run.best()
@@ -241,6 +184,8 @@ class _Run:
         self.optimiser.param_groups[1]["lr"] *= 3
         self.network.train()
         self.head.train()
+        for block in self._frozen():
+            block.eval()
         rng = np.random.default_rng([p.seed, 1, self.step])
         count = min(p.batch, len(self.pool))
         chosen = rng.choice(len(self.pool), count, replace=False, p=self.odds)

@@ -1,4 +1,4 @@
-"""How a VQ-VAE is trained, and what is heard of it meanwhile."""
+"""How networks are trained, and what is heard of it meanwhile."""
 
 from __future__ import annotations
 
@@ -75,6 +75,64 @@ class VQTrainParams:
 
 
 @dataclass(frozen=True)
+class SelfSupervision:
+    """How a texture network is trained.
+
+    Attributes
+    ----------
+    network : str
+        ``"lite0"`` starts from ImageNet's EfficientNet-Lite0, ``"scratch"`` from chance.
+    first_block : int
+        Blocks before this one stay as they are.
+    steps : int
+        Steps in all.
+    batch : int
+        Fields a step; each is seen twice.
+    crop : int
+        Side of a view in px.
+    area : tuple of float
+        A view shows between these shares of its field.
+    field_px : int
+        Fields are kept in memory with this side.
+    stain : float
+        Strength of the stain augmentation.
+    learning_rate : float
+        Of AdamW; it falls to a twentieth along a cosine.
+    weight_decay : float
+        Of AdamW.
+    temperature : float
+        Of the contrastive loss.
+    head : int
+        Numbers that the head gives.
+    held_out : float
+        Share of the fields kept for validation.
+    check_every : int
+        Steps between validations.
+    patience : int
+        Validations without improvement before training stops; 0 is never.
+    seed : int
+        Fixes weights, views and augmentation.
+    """
+
+    network: str = "lite0"
+    first_block: int = 3
+    steps: int = 1000
+    batch: int = 32
+    crop: int = 128
+    area: tuple[float, float] = (0.15, 0.5)
+    field_px: int = 320
+    stain: float = 0.3
+    learning_rate: float = 3e-4
+    weight_decay: float = 1e-4
+    temperature: float = 0.2
+    head: int = 128
+    held_out: float = 0.1
+    check_every: int = 100
+    patience: int = 4
+    seed: int = 0
+
+
+@dataclass(frozen=True)
 class TrainReport:
     """How training stands.
 
@@ -85,7 +143,8 @@ class TrainReport:
     loss : float
         Mean training loss since the last report.
     validation : float or None
-        Mean squared error of reconstructions on held-out tissue, in [-1, 1] units.
+        On held-out tissue: the mean squared error of a VQ-VAE's reconstructions, in [-1, 1] units, or the
+        contrastive loss of a texture network.
     codes_used : int or None
         Codewords in use on held-out tissue.
     picture : Path or None

@@ -95,7 +95,7 @@ def evaluate(
         examples = choose_examples(
             store, source, questions, answers[0], of_slide, p.k, (mine, theirs), p.seed
         )
-    notes += _notes(answers[0], questions, p)
+    notes += _notes(answers[0], ways[0].name, questions, p)
     alive = store.slides.alive
     run.finish()
     return Evaluation(
@@ -142,7 +142,7 @@ class _Run:
         p = asdict(params)
         asked = {
             name: p[name]
-            for name in ("target", "within", "where", "query_where", "sample", "threshold", "seed")
+            for name in ("target", "within", "where", "query_where", "sample", "threshold", "fill", "seed")
         }
         digests = [store.digest(), source.digest()] if cache is not None else []
         threshold = threshold_of(store, params.threshold)[0]
@@ -269,7 +269,7 @@ def _check_encoders(store: Store, source: Store) -> None:
             )
 
 
-def _notes(answers: Answers, questions: Questions, p: EvaluateParams) -> list[str]:
+def _notes(answers: Answers, first: str, questions: Questions, p: EvaluateParams) -> list[str]:
     notes = []
     alone = answers.relevant == 0
     if alone.any():
@@ -277,6 +277,12 @@ def _notes(answers: Answers, questions: Questions, p: EvaluateParams) -> list[st
         notes.append(
             f"{int(alone.sum())} queries cannot be answered: no slide that may be returned has their {p.target} "
             f"({', '.join(which[:5])}{', …' if len(which) > 5 else ''}). They count as wrong."
+        )
+    completed = float((answers.ranked < answers.found(p.k)).mean())
+    if completed > 0.5:
+        notes.append(
+            f"{100 * completed:.0f} % of the answers in mode {first} were completed with the nearest slides beyond the "
+            "threshold: their accuracy is that of plain nearest neighbours."
         )
     if not any(questions.patients):
         notes.append("No patient is known: only the query's own slide was left out. Answers may be too good.")

@@ -32,6 +32,8 @@ class Theme:
         Of text and of lines.
     bar
         Of bars.
+    many, near
+        Of the fullest cells of a matrix, and of the nearest.
     paper
         Behind everything.
     """
@@ -40,10 +42,12 @@ class Theme:
     soft: str = "#8a939d"
     bar: str = "#0072b2"
     paper: str = "#ffffff"
+    many: str = "#084578"
+    near: str = "#3c424a"
 
 
 ON_PAPER = Theme()
-ON_DARK = Theme("#e8eaed", "#8b949e", "#4ea8de", "#262930")
+ON_DARK = Theme("#e8eaed", "#8b949e", "#4ea8de", "#262930", "#4ea8de", "#c9d1d9")
 
 
 def bars(
@@ -94,7 +98,7 @@ def matrix(
     lines: Sequence[str],
     theme: Theme = ON_PAPER,
     *,
-    dark_is_small: bool = False,
+    strong_is_small: bool = False,
     digits: int = 0,
     width: int | None = None,
     title: str = "",
@@ -111,7 +115,7 @@ def matrix(
         Names; the truth along x and what was found along y, as in the paper.
     theme
         Colours.
-    dark_is_small
+    strong_is_small
         For distances; counts are coloured by their share in the column.
     digits
         After the decimal point.
@@ -122,7 +126,7 @@ def matrix(
     """
     values = np.asarray(table, np.float64)
     # Columns differ in how many queries they have, so each is coloured by itself.
-    if dark_is_small:
+    if strong_is_small:
         low, high = values.min(axis=0, keepdims=True), values.max(axis=0, keepdims=True)
         share = (high - values) / np.where(high > low, high - low, 1)
     else:
@@ -141,7 +145,7 @@ def matrix(
         parts.append(_text(names - 6, y + cell / 2 + 4, shown, theme.ink, 11, "end", line))
         for j in range(len(columns)):
             x = names + j * cell
-            colour, on = _shade(float(share[i, j]), dark_is_small)
+            colour, on = _shade(float(share[i, j]), theme.near if strong_is_small else theme.many, theme)
             parts.append(
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{cell - 1:.1f}" height="{cell - 1:.1f}" fill="{colour}">'
                 f"<title>{esc(line)} / {esc(columns[j])}: {values[i, j]:.{digits}f}</title></rect>"
@@ -228,11 +232,12 @@ def speed_lines(
     return _svg(width, height, parts, title, theme)
 
 
-def _shade(share: float, grey: bool) -> tuple[str, str]:
-    """Return the colour of a cell and of the text on it."""
-    dark = (60, 66, 74) if grey else (8, 69, 120)
-    mixed = [round(255 - (255 - c) * min(1.0, max(0.0, share))) for c in dark]
-    return "#{:02x}{:02x}{:02x}".format(*mixed), "#ffffff" if share > 0.5 else "#1b1f24"
+def _shade(share: float, end: str, theme: Theme) -> tuple[str, str]:
+    """Return the colour of a cell, between paper and ``end``, and of the text on it."""
+    from_, to = ([int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in (theme.paper, end))
+    mixed = [round(a + (b - a) * min(1.0, max(0.0, share))) for a, b in zip(from_, to, strict=True)]
+    light = 0.299 * mixed[0] + 0.587 * mixed[1] + 0.114 * mixed[2] > 140
+    return "#{:02x}{:02x}{:02x}".format(*mixed), "#1b1f24" if light else "#ffffff"
 
 
 def _points(points: Sequence[tuple[float, float]]) -> str:

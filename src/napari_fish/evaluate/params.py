@@ -73,6 +73,8 @@ class EvaluateParams:
         At most so many queries, drawn at random; None for every slide, or 2000 mosaics.
     threshold
         θ_h in bits; None for the database's calibrated value.
+    fill
+        Complete short answers from exact search in every mode, not in auto alone: tells what a mode adds to that.
     seed
         For the sample and the bootstrap.
     jobs
@@ -92,6 +94,7 @@ class EvaluateParams:
     query_where: tuple[str, ...] = ()
     sample: int | None = None
     threshold: int | None = None
+    fill: bool = False
     seed: int = 0
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
 
@@ -131,7 +134,7 @@ class EvaluateParams:
         """Return how to search for one line of the table."""
         return SearchParams(
             k=self.depth, mode=way.mode, ranking=way.ranking, target=self.target, threshold=self.threshold,
-            where=self.where, matches=1, threads=threads,
+            where=self.where, matches=1, threads=threads, fill=True if self.fill else None,
         )  # fmt: skip
 
     def as_users_search(self, way: Way) -> SearchParams:

@@ -191,17 +191,21 @@ def confusion_figure(e: Evaluation, way: WayScores, **options: Any) -> str:
     )  # fmt: skip
 
 
+def hamming_figure(e: Evaluation, way: WayScores, **options: Any) -> str:
+    """Draw how far apart labels are."""
+    return matrix(
+        way.hamming, e.labels, e.labels, strong_is_small=True, title="Hamming-distance matrix",
+        below=f"{e.target} of the query", beside=f"{e.target} of the hits, bits", **options,
+    )  # fmt: skip
+
+
 def _matrices(e: Evaluation) -> str:
     way = e.main
-    far = matrix(
-        way.hamming, e.labels, e.labels, dark_is_small=True, title="Hamming-distance matrix",
-        below=f"{e.target} of the query", beside=f"{e.target} of the hits",
-    )  # fmt: skip
     return (
         f'<div class="card"><h2>Who is taken for whom, mode {esc(way.name)}</h2><div class="two">'
         f'<div><div class="figure">{confusion_figure(e, way)}</div><p class="small soft">Queries, coloured by share '
         "of their column.</p></div>"
-        f'<div><div class="figure">{far}</div><p class="small soft">Hamming distance as the paper defines it: each hit '
+        f'<div><div class="figure">{hamming_figure(e, way)}</div><p class="small soft">Hamming distance as the paper defines it: each hit '
         "adds its distance to its own label and one more than the largest to every other; divided by the number of "
         "queries. The darkest of a column is the nearest.</p></div></div></div>"
     )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from napari_fish.index.arrays import Barcodes, frozen, in_threads
-from napari_fish.index.hamming import row_distance
+from napari_fish.index.hamming import distances_into
 
-# With more cells than this, rows look for their cell in two steps.
+# With more cells than this, rows look for their cell in two steps, unless they are so few that grouping the cells
+# would cost more than it saves.
 FLAT_CELLS = 512
+FEW_ROWS = 1024
 # Groups of cells looked into, in the second step.
 GROUPS_TRIED = 6
 
@@ -19,13 +23,11 @@ GROUPS_TRIED = 6
 def _nearest_cell(
     barcodes: Barcodes, start: int, stop: int, centres: Barcodes, cell: NDArray[np.int32], near: NDArray[np.int32]
 ) -> None:  # fmt: skip
+    from_centre = np.empty(len(centres), np.int32)
     for row in range(start, stop):
-        query = barcodes[row]
-        near[row] = 2**30
-        for c in range(len(centres)):
-            distance = row_distance(centres, c, query)
-            if distance < near[row]:
-                near[row], cell[row] = distance, c
+        distances_into(centres, 0, len(centres), barcodes[row], from_centre)
+        best = np.argmin(from_centre)
+        near[row], cell[row] = from_centre[best], best
 
 
 @njit(nogil=True, cache=True)
@@ -36,11 +38,13 @@ def _nearest_cell_in_groups(
     tried = min(GROUPS_TRIED, len(heads))
     best = np.empty(tried, np.int32)
     groups = np.empty(tried, np.int64)
+    distances = np.empty(max(len(heads), len(centres)), np.int32)
     for row in range(start, stop):
         query = barcodes[row]
         best[:] = 2**30
+        distances_into(heads, 0, len(heads), query, distances)
         for g in range(len(heads)):
-            distance = row_distance(heads, g, query)
+            distance = distances[g]
             if distance < best[tried - 1]:
                 at = tried - 1
                 while at > 0 and best[at - 1] > distance:
@@ -49,10 +53,11 @@ def _nearest_cell_in_groups(
                 best[at], groups[at] = distance, g
         near[row] = 2**30
         for i in range(tried):
-            for m in range(group_start[groups[i]], group_start[groups[i] + 1]):
-                distance = row_distance(centres, m, query)
-                if distance < near[row]:
-                    near[row], cell[row] = distance, members[m]
+            first, last = group_start[groups[i]], group_start[groups[i] + 1]
+            distances_into(centres, first, last, query, distances)
+            for m in range(last - first):
+                if distances[m] < near[row]:
+                    near[row], cell[row] = distances[m], members[first + m]
 
 
 @njit(nogil=True, cache=True)
@@ -91,26 +96,25 @@ class CellFinder:
 
     def __init__(self, centres: Barcodes) -> None:
         self.centres: Barcodes = frozen(centres, np.uint64, 2)
-        self._grouped = len(centres) > FLAT_CELLS
-        if self._grouped:
-            heads = binary_kmeans(self.centres, round(len(centres) ** 0.5), seed=0, rounds=6)
-            group, _ = CellFinder(heads)(self.centres)
-            members = np.argsort(group, kind="stable")
-            self._heads = frozen(heads, np.uint64, 2)
-            self._start = np.searchsorted(group[members], np.arange(len(heads) + 1))
-            self._members = members
-            self._ordered = frozen(self.centres[members], np.uint64, 2)
+
+    @cached_property
+    def _groups(self) -> tuple[Barcodes, Barcodes, NDArray[np.int64], NDArray[np.int64]]:
+        """The centres by group, the centres of groups, where each group begins, and the cell of each centre."""
+        heads = binary_kmeans(self.centres, round(len(self.centres) ** 0.5), seed=0, rounds=6)
+        group, _ = CellFinder(heads)(self.centres)
+        members = np.argsort(group, kind="stable")
+        starts = np.searchsorted(group[members], np.arange(len(heads) + 1))
+        return frozen(self.centres[members], np.uint64, 2), frozen(heads, np.uint64, 2), starts, members
 
     def __call__(self, barcodes: Barcodes, threads: int = 1) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the cell of each barcode, shape (n,), and its distance from the centre in bits."""
         rows = frozen(barcodes, np.uint64, 2)
         cell, near = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int32)
+        groups = self._groups if len(self.centres) > FLAT_CELLS and len(rows) > FEW_ROWS else None
 
         def work(start: int, stop: int) -> None:
-            if self._grouped:
-                _nearest_cell_in_groups(
-                    rows, start, stop, self._ordered, self._heads, self._start, self._members, cell, near
-                )
+            if groups is not None:
+                _nearest_cell_in_groups(rows, start, stop, *groups, cell, near)
             else:
                 _nearest_cell(rows, start, stop, self.centres, cell, near)
 

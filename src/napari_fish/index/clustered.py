@@ -54,7 +54,7 @@ class ClusterParams:
     rounds: int = 8
     seed: int = 0
     probes: int = 32
-    rerank: int = 400
+    rerank: int = 1600
     sketch: int = 4
 
 
@@ -104,6 +104,8 @@ class ClusteredIndex:
         Segments in key order.
     main_cells, delta_cells
         The same rows in cell order; made here where not given.
+    finder
+        Finds cells; made here where not given.
     """
 
     def __init__(
@@ -115,13 +117,17 @@ class ClusteredIndex:
         *,
         main_cells: CellPart | None = None,
         delta_cells: CellPart | None = None,
+        finder: CellFinder | None = None,
         threads: int = 1,
     ) -> None:
         self.centres: Barcodes = frozen(centres, np.uint64, 2)
         self.bits: NDArray[np.int32] = frozen(bits, np.int32)
         self.main, self.delta = main, delta if delta is not None else Segment.empty(main.words)
-        self.main_cells = main_cells or self._ordered(self.main, threads)
-        self.delta_cells = delta_cells or self._ordered(self.delta, threads)
+        self.finder = finder or CellFinder(self.centres)
+        self.main_cells = main_cells or self._ordered(self.main, self.finder(self.main.barcodes, threads)[0])
+        self.delta_cells = delta_cells or self._ordered(
+            self.delta, self.finder(self.delta.barcodes, threads)[0]
+        )
         self._parts = tuple(
             (cells.starts, cells.rows, cells.sketches, part.barcodes, part.slides)
             for part, cells in ((self.main, self.main_cells), (self.delta, self.delta_cells))
@@ -143,8 +149,14 @@ class ClusteredIndex:
         bits = sketch_bits(sample[:100_000] if size else np.zeros((1, main.words), np.uint64), p.sketch)
         return cls(centres, bits, main, threads=threads)
 
-    def _ordered(self, part: Segment, threads: int) -> CellPart:
-        cell, _ = CellFinder(self.centres)(part.barcodes, threads)
+    def with_delta(self, delta: Segment, cell: NDArray[np.int32]) -> ClusteredIndex:
+        """Return the same index with another later segment, the cells of whose rows are known, shape (n,)."""
+        return ClusteredIndex(
+            self.centres, self.bits, self.main, delta, main_cells=self.main_cells,
+            delta_cells=self._ordered(delta, cell), finder=self.finder,
+        )  # fmt: skip
+
+    def _ordered(self, part: Segment, cell: NDArray[np.int32]) -> CellPart:
         rows = np.argsort(cell, kind="stable").astype(np.int32)
         starts = np.searchsorted(cell[rows], np.arange(len(self.centres) + 1)).astype(np.int32)
         sketches = np.zeros((-(-len(self.bits) // 64), len(part)), np.uint64)
@@ -158,7 +170,7 @@ class ClusteredIndex:
         k: int = 50,
         radius: int | None = None,
         probes: int = 32,
-        rerank: int = 400,
+        rerank: int = 1600,
         mask: Mask | None = None,
         which: ArrayLike | None = None,
         threads: int = 1,

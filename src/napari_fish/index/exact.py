@@ -19,7 +19,7 @@ from napari_fish.index.arrays import (
     frozen,
     in_threads,
 )
-from napari_fish.index.hamming import BLOCK, distances_into, keep_if_near, row_distance
+from napari_fish.index.hamming import BLOCK, keep_if_near, near_rows, row_distance
 
 # Below this many rows a thread costs more than it saves.
 ROWS_A_THREAD = 4096
@@ -44,7 +44,7 @@ def k_best(
     counts: NDArray[np.int64],
 ) -> None:
     """Offer rows ``start:stop`` to every query's k best; where few rows are ``wanted`` by any, only they are read."""
-    near = np.empty(BLOCK, np.int32)
+    near, hits = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     picked = np.empty(BLOCK, np.int64)
     k = best.shape[1]
     for begin in range(start, stop, BLOCK):
@@ -57,24 +57,22 @@ def k_best(
                 n += wanted[slides[row]]
         # Reading on is faster than leaping over a few.
         whole = n >= WHOLE * (end - begin)
-        n = end - begin if whole else n
         for q in range(len(queries)):
             query = queries[q]
+            bound = best[q, k - 1] - 1 if counts[q] == k else radius
             if whole:
-                distances_into(barcodes, begin, end, query, near)
+                n = near_rows(barcodes, begin, end, query, bound, near, hits)
             else:
                 for i in range(n):
-                    near[i] = row_distance(barcodes, picked[i], query)
-            bound = best[q, k - 1] if counts[q] == k else radius + 1
+                    hits[i] = picked[i] - begin
+                    near[hits[i]] = row_distance(barcodes, picked[i], query)
             for i in range(n):
-                if near[i] < bound:
-                    row = begin + i if whole else picked[i]
-                    if len(allowed) and not allowed[which[q], slides[row]]:
-                        continue
+                row = begin + hits[i]
+                if near[hits[i]] <= bound and (not len(allowed) or allowed[which[q], slides[row]]):
                     counts[q] = keep_if_near(
-                        near[i], first_row + row, best[q], best_rows[q], counts[q], radius
+                        near[hits[i]], first_row + row, best[q], best_rows[q], counts[q], radius
                     )
-                    bound = best[q, k - 1] if counts[q] == k else radius + 1
+                    bound = best[q, k - 1] - 1 if counts[q] == k else radius
 
 
 def exact_neighbours(

@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 from numpy.typing import ArrayLike, NDArray
 
 from napari_fish.index.arrays import Barcodes, Distances, Rows, as_barcodes, frozen
+from napari_fish.index.words import lowest
 
 #: Rows compared with all queries before the next ones are read: 32 KB of barcodes stay in cache.
 BLOCK = 256
@@ -30,6 +31,26 @@ def popcount(_context: Any, _word: Any) -> Any:
         return builder.ctpop(args[0])
 
     return types.uint64(types.uint64), code
+
+
+@intrinsic
+def prefetch(_context: Any, table: Any, _row: Any, _column: Any) -> Any:
+    """Ask memory for an entry of a table that will be needed soon, and do not wait for it."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number, octet = ir.IntType(32), ir.IntType(8).as_pointer()
+        ask = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [octet, number, number, number]),
+            "llvm.prefetch.p0",
+        )
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        there = cgutils.get_item_pointer(context, builder, signature.args[0], array, [args[1], args[2]])
+        # For reading, to be kept in all caches, data.
+        builder.call(ask, [builder.bitcast(there, octet), *(ir.Constant(number, n) for n in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(table, types.int64, types.int64), code
 
 
 @intrinsic
@@ -63,6 +84,69 @@ def _sixteen_words(_context: Any, rows: Any, _row: Any, _first: Any, query: Any)
     return types.int64(rows, types.int64, types.int64, query), code
 
 
+@intrinsic
+def _eight_rows(_context: Any, rows: Any, _row: Any, query: Any, out: Any, _at: Any, _most: Any) -> Any:
+    """Write the distances of eight rows of 16 words to ``out``; return bit i set where row i is at most so far.
+
+    Adding up the lanes of one vector costs as much as comparing a row; eight vectors are added crosswise, so that
+    each lane of the last sum is the distance of one row.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word, narrow = ir.IntType(64), ir.IntType(32)
+        eight = ir.VectorType(word, 8)
+        count = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(eight, [eight]), "llvm.ctpop.v8i64"
+        )
+
+        def start(array_type: Any, value: Any, at: list[Any]) -> Any:
+            array = context.make_array(array_type)(context, builder, value)
+            return cgutils.get_item_pointer(context, builder, array_type, array, at)
+
+        def load(pointer: Any, first: int) -> Any:
+            there = builder.gep(pointer, [ir.Constant(word, first)])
+            return builder.load(builder.bitcast(there, eight.as_pointer()), align=8)
+
+        def crosswise(a: Any, b: Any, lanes: list[int], step: int) -> Any:
+            low, high = (
+                builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(narrow, 8), [i + more for i in lanes]))
+                for more in (0, step)
+            )
+            return builder.add(low, high)
+
+        zero = ir.Constant(word, 0)
+        ours, theirs = (
+            start(signature.args[0], args[0], [args[1], zero]),
+            start(signature.args[2], args[2], [zero]),
+        )
+        query_words = [load(theirs, first) for first in (0, 8)]
+        sums = [
+            builder.add(
+                *(
+                    builder.call(count, [builder.xor(load(ours, 16 * i + 8 * j), query_words[j])])
+                    for j in (0, 1)
+                )
+            )
+            for i in range(8)
+        ]
+        for lanes, step in (
+            ([0, 8, 2, 10, 4, 12, 6, 14], 1),
+            ([0, 1, 8, 9, 4, 5, 12, 13], 2),
+            ([0, 1, 2, 3, 8, 9, 10, 11], 4),
+        ):
+            sums = [crosswise(a, b, lanes, step) for a, b in zip(sums[::2], sums[1::2], strict=True)]
+        there = builder.bitcast(
+            start(signature.args[3], args[3], [args[4]]), ir.VectorType(narrow, 8).as_pointer()
+        )
+        builder.store(builder.trunc(sums[0], ir.VectorType(narrow, 8)), there, align=4)
+        limit = builder.insert_element(ir.Constant(eight, ir.Undefined), args[5], ir.Constant(narrow, 0))
+        limit = builder.shuffle_vector(limit, limit, ir.Constant(ir.VectorType(narrow, 8), [0] * 8))
+        near = builder.icmp_signed("<=", sums[0], limit)
+        return builder.zext(builder.bitcast(near, ir.IntType(8)), word)
+
+    return types.int64(rows, types.int64, query, out, types.int64, types.int64), code
+
+
 @njit(nogil=True, cache=True)
 def row_distance(barcodes: Barcodes, row: int, query: Barcodes) -> Any:
     """Return the distance of one row from one query, in bits."""
@@ -77,14 +161,57 @@ def row_distance(barcodes: Barcodes, row: int, query: Barcodes) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def distances_into(barcodes: Barcodes, start: int, stop: int, query: Barcodes, out: Distances) -> None:
-    """Write the distances of rows ``start:stop`` from one query to the front of ``out``."""
-    if barcodes.shape[1] == 16:
-        for row in range(start, stop):
-            out[row - start] = np.int32(_sixteen_words(barcodes, row, 0, query))
-    else:
+def _add_bits(word: int, first: int, hits: Distances, found: int) -> Any:
+    """Add the positions of bits, counted from ``first``, to a list; return its length."""
+    while word:
+        hits[found] = first + lowest(word)
+        found += 1
+        word &= word - 1
+    return found
+
+
+@njit(nogil=True, cache=True)
+def near_rows(
+    barcodes: Barcodes, start: int, stop: int, query: Barcodes, most: int, out: Distances, hits: Distances
+) -> Any:  # fmt: skip
+    """Write the distances of rows ``start:stop`` to the front of ``out``, and which are at most so far to ``hits``.
+
+    Hits are counted from ``start``; return how many there are.
+    """
+    found = 0
+    if barcodes.shape[1] != 16 or stop - start < 8:
         for row in range(start, stop):
             out[row - start] = row_distance(barcodes, row, query)
+            hits[found] = row - start
+            found += out[row - start] <= most
+        return found
+    row = start
+    while row + 8 <= stop:
+        # The hits of 64 rows are bits of one word: looking for them eight by eight would cost a wrong guess each.
+        near, first = np.int64(0), row
+        while row + 8 <= stop and row < first + 64:
+            near |= _eight_rows(barcodes, row, query, out, row - start, most) << (row - first)
+            row += 8
+        found = _add_bits(near, first - start, hits, found)
+    if row < stop:
+        # The last few rows, with some before them that are done already.
+        done = row - (stop - 8)
+        near = _eight_rows(barcodes, stop - 8, query, out, stop - 8 - start, most) >> done << done
+        found = _add_bits(near, stop - 8 - start, hits, found)
+    return found
+
+
+@njit(nogil=True, cache=True)
+def distances_into(barcodes: Barcodes, start: int, stop: int, query: Barcodes, out: Distances) -> None:
+    """Write the distances of rows ``start:stop`` from one query to the front of ``out``."""
+    row = start
+    if barcodes.shape[1] == 16:
+        while row + 8 <= stop:
+            _eight_rows(barcodes, row, query, out, row - start, -1)
+            row += 8
+    while row < stop:
+        out[row - start] = row_distance(barcodes, row, query)
+        row += 1
 
 
 @njit(nogil=True, cache=True)

@@ -63,13 +63,13 @@ def search_many(
     found = (found_rows, found_distances, np.zeros(1, np.int64))
     every = (np.empty(0, np.int64), np.empty(0, np.int32), np.zeros(1, np.int64))
     lists = (np.empty(1024, np.int64), np.empty(1024, np.int32), np.zeros(1, np.int64))
-    near = np.empty(STRETCH_ROWS, np.int32)
+    near, hits = np.empty(STRETCH_ROWS, np.int32), np.empty(STRETCH_ROWS, np.int32)
     offsets = np.zeros(len(keys) + 1, np.int64)
     cut = np.zeros(len(keys), np.int32)
     for q in range(len(keys)):
         n, cut[q] = search_one(
             main, delta, keys[q], queries[q], allowed, which[q], walks, numbers, accepted, found_rows,
-            found_distances, near,
+            found_distances, near, hits,
         )  # fmt: skip
         found[2][0] = n
         if numbers[3]:
@@ -90,9 +90,9 @@ def search_single(
     found_distances: NDArray[np.int32], rows: NDArray[np.int64], distances: NDArray[np.int32],
 ) -> Any:  # fmt: skip
     """Search for one query into given arrays: handing new ones to Python costs more than a walk."""
-    near = np.empty(STRETCH_ROWS, np.int32)
+    near, hits = np.empty(STRETCH_ROWS, np.int32), np.empty(STRETCH_ROWS, np.int32)
     n, cut = search_one(
-        main, delta, key, query, allowed, 0, walks, numbers, accepted, found_rows, found_distances, near
+        main, delta, key, query, allowed, 0, walks, numbers, accepted, found_rows, found_distances, near, hits
     )
     found = (found_rows, found_distances, np.full(1, n))
     sorted_by_distance(found, (rows, distances, np.zeros(1, np.int64)), numbers[2])

@@ -9,7 +9,17 @@ from numba import njit
 from numpy.typing import NDArray
 
 from napari_fish.index.arrays import Barcodes
-from napari_fish.index.hamming import BLOCK, distances_into, keep_if_near, popcount, row_distance
+from napari_fish.index.hamming import (
+    BLOCK,
+    distances_into,
+    keep_if_near,
+    popcount,
+    prefetch,
+    row_distance,
+)
+
+# Rows are asked for so many rows before they are compared: they lie anywhere in memory.
+AHEAD = 16
 
 
 @njit(nogil=True, cache=True)
@@ -43,6 +53,14 @@ def _sketch_distances(
         plane = sketches[word, start:stop]
         for i in range(n):
             out[i] += popcount(plane[i] ^ query[word])
+
+
+@njit(nogil=True, cache=True)
+def _expect_cell(sketches: NDArray[np.uint64], start: int, stop: int) -> None:
+    """Ask memory for the sketches of a cell that comes next."""
+    for word in range(len(sketches)):
+        for i in range(start, min(stop, start + BLOCK), 8):
+            prefetch(sketches, word, i)
 
 
 @njit(nogil=True, cache=True)
@@ -101,8 +119,10 @@ def _compare_in_full(
     for i in range(n):
         rows[kept] = rows[i]
         kept += near[i] <= reach
-    # A loop of its own, without branches on what was read: reads of different rows overlap.
     for i in range(kept):
+        if i + AHEAD < kept and rows[i + AHEAD] < len(main):
+            for word in range(0, main.shape[1], 8):
+                prefetch(main, rows[i + AHEAD], word)
         if rows[i] < len(main):
             near[i] = row_distance(main, rows[i], query)
         else:
@@ -140,7 +160,10 @@ def search_many(
         sketch = np.ascontiguousarray(sketches[:, q])
         tally[:] = 0
         state[0], state[1], state[2] = len(bits), 0, 0
-        for cell in order:
+        for i in range(len(order)):
+            cell = order[i]
+            if i + 1 < len(order):
+                _expect_cell(main[2], starts[order[i + 1]], starts[order[i + 1] + 1])
             _shortlist(
                 main, 0, starts[cell], starts[cell + 1], sketch, allowed, which[q], rerank, tally, state, rows,
                 near, block,

@@ -9,11 +9,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from napari_fish.index.arrays import UNIVERSE, Barcodes
-from napari_fish.index.hamming import distances_into, row_distance
+from napari_fish.index.hamming import near_rows, row_distance
 from napari_fish.index.sortedkeys import lower_bound
 
-# Keys, and most rows, whose distances are worked out before any of them is looked at.
+# Keys whose distances are worked out before any of them is looked at, where a mask may leave some out; and most
+# rows, mask or none.
 STRETCH, STRETCH_ROWS = 128, 1024
+_NO_MASK = np.empty(0, np.bool_)
 
 
 @njit(nogil=True, cache=True)
@@ -48,11 +50,73 @@ def _nearest_accepted(accepted: NDArray[np.int64], n: int, start: int, direction
 
 
 @njit(nogil=True, cache=True)
-def _smallest(near: NDArray[np.int32], n: int) -> Any:
-    smallest = near[0]
-    for i in range(1, n):
-        smallest = min(smallest, near[i])
-    return smallest
+def _key_of(offsets: NDArray[np.int32], low: int, high: int, row: int) -> Any:
+    """Return the key, of ``low:high``, under which a row lies."""
+    # With one row a key, as most have, the first guess is right.
+    guess = low + row - offsets[low]
+    if guess < high and offsets[guess] <= row < offsets[guess + 1]:
+        return guess
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if offsets[middle] <= row:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@njit(nogil=True, cache=True)
+def _accept(
+    keys: NDArray[np.int64], offsets: NDArray[np.int32], slides: NDArray[np.int32], low: int, high: int, step: int,
+    first: int, mine: NDArray[np.bool_], found: int, n: int, accepted: NDArray[np.int64], rows: NDArray[np.int64],
+    distances: NDArray[np.int32], near: NDArray[np.int32], hits: NDArray[np.int32],
+) -> Any:  # fmt: skip
+    """Accept the nearest allowed hit under each key of ``low:high``; return how many keys are accepted now."""
+    begin, last = offsets[low], np.int64(-1)
+    for i in range(found):
+        hit = hits[i] if step > 0 else hits[found - 1 - i]
+        if len(mine) and not mine[slides[begin + hit]]:
+            continue
+        at = _key_of(offsets, low, high, begin + hit)
+        distance = near[hit]
+        if at != last:
+            accepted[n], rows[n], distances[n] = keys[at], first + begin + hit, distance
+            n += 1
+            last = at
+        # Of equally near rows the first counts, from whichever side they are looked at.
+        elif distance < distances[n - 1] or (step < 0 and distance == distances[n - 1]):
+            rows[n - 1], distances[n - 1] = first + begin + hit, distance
+    return n
+
+
+@njit(nogil=True, cache=True)
+def _excluded_rows(
+    slides: NDArray[np.int32], begin: int, stop: int, mine: NDArray[np.bool_], excluded: NDArray[np.int32]
+) -> Any:  # fmt: skip
+    """Write which of the rows ``begin:stop``, counted from the first, are excluded; return how many."""
+    n = 0
+    for row in range(begin, stop):
+        excluded[n] = row - begin
+        n += not mine[slides[row]]
+    return n
+
+
+@njit(nogil=True, cache=True)
+def _excluded_keys(
+    offsets: NDArray[np.int32], slides: NDArray[np.int32], low: int, high: int, mine: NDArray[np.bool_],
+    excluded: NDArray[np.int32], n: int,
+) -> Any:  # fmt: skip
+    """Return under how many keys of ``low:high`` no row is allowed, given the excluded rows."""
+    keys, last = 0, np.int64(-1)
+    for i in range(n):
+        at = _key_of(offsets, low, high, offsets[low] + excluded[i])
+        if at != last:
+            last = at
+            some = False
+            for row in range(offsets[at], offsets[at + 1]):
+                some |= mine[slides[row]]
+            keys += not some
+    return keys
 
 
 @njit(nogil=True, cache=True)
@@ -60,7 +124,7 @@ def _run(
     keys: NDArray[np.int64], offsets: NDArray[np.int32], barcodes: Barcodes, slides: NDArray[np.int32],
     at: int, end: int, step: int, first: int, query: Barcodes, allowed: NDArray[np.bool_], mask: int,
     most: int, limits: NDArray[np.int64], state: NDArray[np.int64], accepted: NDArray[np.int64],
-    rows: NDArray[np.int64], distances: NDArray[np.int32], near: NDArray[np.int32],
+    rows: NDArray[np.int64], distances: NDArray[np.int32], near: NDArray[np.int32], hits: NDArray[np.int32],
 ) -> Any:  # fmt: skip
     """Visit the keys of one part from ``at`` to before ``end``; return where it stopped.
 
@@ -69,17 +133,18 @@ def _run(
     order of the rows, which is the order of memory.
     """
     n, visited, skipped = state[0], state[1], state[2]
-    mine = allowed[mask] if len(allowed) else np.empty(0, np.bool_)
+    mine = allowed[mask] if len(allowed) else _NO_MASK
+    longest = STRETCH if len(allowed) else STRETCH_ROWS
     while at != end and visited < limits[0]:
-        stretch = min(abs(end - at), limits[0] - visited, STRETCH)
+        stretch = min(abs(end - at), limits[0] - visited, longest)
         low = at if step > 0 else at - stretch + 1
+        if offsets[low + stretch] - offsets[low] > len(near):
+            stretch = min(stretch, STRETCH)
+            low = at if step > 0 else at - stretch + 1
         begin, stop = offsets[low], offsets[low + stretch]
-        whole, usable = stop - begin <= len(near), stop - begin
-        if len(allowed):
-            usable = 0
-            for row in range(begin, stop):
-                usable += mine[slides[row]]
-            if usable == 0:
+        if stop - begin <= len(near):
+            out = _excluded_rows(slides, begin, stop, mine, hits) if len(allowed) else 0
+            if out == stop - begin:
                 fit = min(stretch, limits[1] - skipped)
                 skipped += fit
                 at += step * fit
@@ -87,33 +152,22 @@ def _run(
                     state[3] = 1
                     break
                 continue
-            whole = whole and 2 * usable >= stop - begin
-        if whole:
-            distances_into(barcodes, begin, stop, query, near)
-            if usable == stop - begin and _smallest(near, usable) > most:
-                # What most stretches are: all allowed, none near.
-                visited += stretch
-                at += step * stretch
-                continue
-            if usable == stop - begin == stretch:
-                # One row a key, all allowed: no need to look for the nearest under each.
-                for i in range(stretch):
-                    there = i if step > 0 else stretch - 1 - i
-                    if near[there] <= most:
-                        accepted[n], distances[n] = keys[low + there], near[there]
-                        rows[n] = first + begin + there
-                        n += 1
-                visited += stretch
+            # Comparing all is faster than leaping over a few.
+            mostly, empty = 2 * out <= stop - begin, 0
+            if mostly and out:
+                empty = _excluded_keys(offsets, slides, low, low + stretch, mine, hits, out)
+            if mostly and skipped + empty <= limits[1]:
+                found = near_rows(barcodes, begin, stop, query, most, near, hits)
+                n = _accept(
+                    keys, offsets, slides, low, low + stretch, step, first, mine, found, n, accepted, rows,
+                    distances, near, hits,
+                )  # fmt: skip
+                visited += stretch - empty
+                skipped += empty
                 at += step * stretch
                 continue
         for _ in range(stretch):
-            best, best_row = np.int32(2**30), np.int64(-1)
-            for row in range(offsets[at], offsets[at + 1]):
-                if len(allowed) and not mine[slides[row]]:
-                    continue
-                distance = near[row - begin] if whole else row_distance(barcodes, row, query)
-                if distance < best:
-                    best, best_row = distance, np.int64(row)
+            best, best_row = nearest_row(offsets[at], offsets[at + 1], barcodes, slides, query, allowed, mask)
             if best_row < 0:
                 if skipped == limits[1]:
                     state[3] = 1
@@ -142,7 +196,7 @@ def _position_after(keys: NDArray[np.int64], directory: NDArray[np.int64], key: 
 def search_one(
     main: Any, delta: Any, key: int, query: Barcodes, allowed: NDArray[np.bool_], mask: int,
     walks: NDArray[np.int64], numbers: NDArray[np.int64], accepted: NDArray[np.int64],
-    rows: NDArray[np.int64], distances: NDArray[np.int32], near: NDArray[np.int32],
+    rows: NDArray[np.int64], distances: NDArray[np.int32], near: NDArray[np.int32], hits: NDArray[np.int32],
 ) -> Any:  # fmt: skip
     """Run all walks of one query; return how many keys were accepted, and how many walks were cut short.
 
@@ -188,7 +242,7 @@ def search_one(
             if at != run_end:
                 at = _run(
                     keys, offsets, barcodes, slides, at, run_end, step, 0, query, allowed, mask, most, limits,
-                    state, accepted, rows, distances, near,
+                    state, accepted, rows, distances, near, hits,
                 )  # fmt: skip
             elif at != end and keys[at] == more_keys[more_at]:
                 _visit_both(
@@ -211,7 +265,7 @@ def search_one(
             else:
                 more_at = _run(
                     more_keys, more_offsets, more_barcodes, more_slides, more_at, more_at + step, step,
-                    first_more, query, allowed, mask, most, limits, state, accepted, rows, distances, near,
+                    first_more, query, allowed, mask, most, limits, state, accepted, rows, distances, near, hits,
                 )  # fmt: skip
         cut += state[3]
         if state[0] > before:

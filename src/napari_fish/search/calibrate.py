@@ -58,7 +58,7 @@ def _calibration(
         if owner is not None:
             apart = owner[store.slides_of(left)] != owner[store.slides_of(right)]
         left, right = left[apart][:missing], right[apart][:missing]
-        found.append(pair_distances(store.encoded(left)[1], store.encoded(right)[1]).astype(np.int64))
+        found.append(pair_distances(store.barcodes(left), store.barcodes(right)).astype(np.int64))
         missing -= len(left)
         if not missing:
             break

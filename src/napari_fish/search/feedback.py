@@ -125,7 +125,7 @@ class Feedback:
                 rows = [row for index, row in pairs if index == i]
                 if rows:
                     pull = step * len(rows) / (len(rows) + 1)
-                    signs[i] += pull * _signs(store.encoded(rows)[1]).mean(axis=0)
+                    signs[i] += pull * _signs(store.barcodes(rows)).mean(axis=0)
                     votes[i] += 1 if relevant else -1
         moved = np.where(signs == 0, unpack_bits(query.barcodes), signs > 0)
         changed = replace(

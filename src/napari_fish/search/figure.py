@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from bisect import bisect
 from functools import cache
 from pathlib import Path
 
@@ -252,10 +253,12 @@ def _cut(text: str, font: Font, width: int) -> str:
     """Cut a line that is too long, in the middle: both ends of a file name tell something."""
     if font.getlength(text) <= width:
         return text
-    kept = len(text) - 1
-    while kept > 1 and font.getlength(f"{text[: kept - kept // 2]}…{text[len(text) - kept // 2 :]}") > width:
-        kept -= 1
-    return f"{text[: kept - kept // 2]}…{text[len(text) - kept // 2 :]}"
+
+    def ends(kept: int) -> str:
+        return f"{text[: kept - kept // 2]}…{text[len(text) - kept // 2 :]}"
+
+    too_wide = bisect(range(len(text)), False, key=lambda kept: font.getlength(ends(kept)) > width)
+    return ends(max(1, too_wide - 1))
 
 
 def _printable(text: str) -> str:

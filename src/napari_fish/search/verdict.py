@@ -92,7 +92,8 @@ def notes_of(results: Results) -> list[str]:
     if len(known) == len(closest) and min(known) >= FAR:
         said = f"All hits are farther than {_percent(min(known))} % of random pairs: nothing similar in this database."
         return [said, *results.notes]
-    if near and min(near) > results.threshold:
+    # Where all were filled in, the notes say as much.
+    if near and min(near) > results.threshold and not all(hit.filled for hit in results.hits):
         said = (
             f"Nothing in the database is within the threshold of {results.threshold} bits: "
             "these are the nearest slides, but none of them is near."

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import runpy
+import importlib
 import subprocess
 import sys
 import tempfile
@@ -62,7 +62,7 @@ def all_pictures() -> dict[str, Callable[[Path], None]]:
     """Return what draws each picture: those of this file, and those of each file in ``screenshots/``."""
     found = dict(PICTURES)
     for path in sorted((Path(__file__).parent / "screenshots").glob("*.py")):
-        found |= runpy.run_path(str(path))["PICTURES"]
+        found |= getattr(importlib.import_module(f"screenshots.{path.stem}"), "PICTURES", {})
     return found
 
 
@@ -71,12 +71,13 @@ def main(names: list[str]) -> None:
     IMAGES.mkdir(exist_ok=True)
     pictures = all_pictures()
     for name in names or pictures:
-        file = IMAGES / f"{name}.png"
+        file = IMAGES / (name if "." in name else f"{name}.png")
         pictures[name](file)
-        # A palette is enough for a screenshot, and a third of the size.
-        Image.open(file).convert("RGB").quantize(256, dither=Image.Dither.FLOYDSTEINBERG).save(
-            file, optimize=True
-        )
+        if file.suffix == ".png":
+            # A palette is enough for a screenshot, and a third of the size.
+            Image.open(file).convert("RGB").quantize(256, dither=Image.Dither.FLOYDSTEINBERG).save(
+                file, optimize=True
+            )
         print(file)
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import runpy
 import shutil
 import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-# The same demo, window and patience as the pictures of the Results widget have.
-_results = runpy.run_path(str(Path(__file__).with_name("results.py")))
-scene, wait_until, ask = _results["scene"], _results["wait_until"], _results["ask"]
-QUERY = "demo-001.tif"
+from screenshots.common import SLIDE as QUERY
+from screenshots.common import demo_slide, wait_until
+from screenshots.results import scene
+
 DOCK_PX = 230
+
+
+def _box(session: Any) -> Any:
+    """Return the region of the query slide that is asked for."""
+    return tuple(float(v) for v in session.database.ask(f"id:{QUERY}").query.boxes[3])
 
 
 def _compared(viewer: Any, widget: Any, session: Any, k: int) -> Any:
@@ -24,7 +28,7 @@ def _compared(viewer: Any, widget: Any, session: Any, k: int) -> Any:
 
     slides = session.database.path.parent / "slides"
     viewer.open(slides / QUERY, plugin=PLUGIN)
-    box = tuple(float(v) for v in session.database.ask(f"id:{QUERY}").query.boxes[3])
+    box = _box(session)
     from napari_fish.search import SearchParams
     from napari_fish.slides import open_slide
 
@@ -47,8 +51,8 @@ def compare(
             copy = Path(folder) / source.name
             shutil.copytree(source, copy)
             shutil.copytree(source.parent / "slides", Path(folder) / "slides")
-            for number in (27, 28):
-                (Path(folder) / "slides" / f"demo-{number:03}.tif").unlink()
+            second = session.database.search(demo_slide(), _box(session)).hits[1]
+            (Path(folder) / "slides" / second.slide).unlink()
             session.open(copy)
             wait_until(lambda: session.database.path == copy and not session.busy)
         comparison = _compared(viewer, widget, session, k)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-SECONDS = 1200.0
+from screenshots.common import wait_until
+
 SIZE_UM = (2100.0, 1700.0)
 DIAGNOSES = ("adenocarcinoma", "lymphoma", "sarcoma", "adenocarcinoma", "lymphoma")
 
@@ -43,16 +43,6 @@ def _database() -> Path:
     return folder.with_suffix(".fish")
 
 
-def _wait_until(done: Callable[[], bool]) -> None:
-    """Let the program run until something has happened."""
-    from qtpy.QtWidgets import QApplication
-
-    end = time.monotonic() + SECONDS
-    while not done() and time.monotonic() < end:
-        QApplication.processEvents()
-        time.sleep(0.02)
-
-
 @contextmanager
 def _scene(theme: str = "dark") -> Iterator[tuple[Any, Any]]:
     """Show the widget beside a slide."""
@@ -68,10 +58,10 @@ def _scene(theme: str = "dark") -> Iterator[tuple[Any, Any]]:
     arrange(viewer)
     widget = DatabaseWidget(viewer)
     viewer.window.add_dock_widget(widget, name="Database", area="right")
-    _wait_until(lambda: not widget.build.form.device._job.busy)
+    wait_until(lambda: not widget.build.form.device._job.busy)
     yield viewer, widget
     widget.cancel()
-    _wait_until(lambda: not widget.busy and not session_of(viewer).busy)
+    wait_until(lambda: not widget.busy and not session_of(viewer).busy)
     session_of(viewer).close()
     viewer.close()
 
@@ -81,7 +71,7 @@ def _choose(widget: Any, place: Path) -> None:
     widget.build.form.slides.put(_slides())
     widget.build.form.labels.put(_slides() / "labels.csv")
     widget.build.form.database.put(place)
-    _wait_until(lambda: widget.build.prospect is not None)
+    wait_until(lambda: widget.build.prospect is not None)
 
 
 def empty(file: Path) -> None:
@@ -109,7 +99,7 @@ def building(file: Path) -> None:
         _choose(widget, Path(folder) / "archive.fish")
         widget.build.start()
         progress, news = widget.build.progress, widget.build._news
-        _wait_until(lambda: progress.counts["added"] >= 1 and news.encoded >= 3)
+        wait_until(lambda: progress.counts["added"] >= 1 and news.encoded >= 3)
         # Held, so that the picture takes no longer than the slide.
         widget.build._brake.pause()
         take_picture(viewer, file)
@@ -123,8 +113,8 @@ def finished(file: Path, theme: str = "dark") -> None:
     with _scene(theme) as (viewer, widget):
         _choose(widget, _database())
         widget.build.start()
-        _wait_until(lambda: not widget.busy and widget.inspect.inspection is not None)
-        _wait_until(lambda: not widget.build._survey.busy)
+        wait_until(lambda: not widget.busy and widget.inspect.inspection is not None)
+        wait_until(lambda: not widget.build._survey.busy)
         table = widget.build.progress.table
         bad = next(i for i, row in enumerate(table.shown.rows) if row[1] == "quarantined")
         table.selectRow(table.proxy.mapFromSource(table.shown.index(bad, 0)).row())
@@ -138,7 +128,7 @@ def inspecting(file: Path, theme: str = "dark") -> None:
     with _scene(theme) as (viewer, widget):
         widget.open(_database())
         widget.tabs.setCurrentIndex(1)
-        _wait_until(lambda: widget.inspect.inspection is not None and not widget.inspect._look.busy)
+        wait_until(lambda: widget.inspect.inspection is not None and not widget.inspect._look.busy)
         take_picture(viewer, file)
 
 

@@ -2,49 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from napari_fish.slides.demo import demo_specs, write_demo_slide
+from screenshots.common import demo_database, demo_slide, wait_until
 
 SIZE = (1400, 900)
-SECONDS = 120.0
-_made: dict[str, Path] = {}
-
-
-def _demo() -> tuple[Path, Path]:
-    """Return a small database and a slide of it, made when first needed."""
-    if not _made:
-        from napari_fish.archive import build
-
-        folder = Path(tempfile.mkdtemp(prefix="napari-fish-pictures-"))
-        specs = [spec for spec in demo_specs() if not spec.artefacts][:12]
-        lines = ["slide,patient,site,diagnosis"]
-        for spec in specs:
-            write_demo_slide(spec, folder / "slides" / f"{spec.name}.tif")
-            lines.append(f"{spec.name},{spec.patient},{spec.site},{spec.diagnosis}")
-        labels = folder / "slides" / "labels.csv"
-        labels.write_text("\n".join(lines) + "\n")
-        build(folder / "slides", folder / "archive.fish", labels).close()
-        _made["database"], _made["slide"] = (
-            folder / "archive.fish",
-            folder / "slides" / f"{specs[0].name}.tif",
-        )
-    return _made["database"], _made["slide"]
-
-
-def wait_until(done: Callable[[], bool]) -> None:
-    """Let the program run until something has happened."""
-    from qtpy.QtWidgets import QApplication
-
-    end = time.monotonic() + SECONDS
-    while not done() and time.monotonic() < end:
-        QApplication.processEvents()
-        time.sleep(0.02)
 
 
 @contextmanager
@@ -92,8 +57,7 @@ def no_database(file: Path) -> None:
     """Take a picture of the widget as it is first seen."""
     from napari_fish._napari.show import take_picture
 
-    _, slide = _demo()
-    with _scene(slide, None) as (viewer, _):
+    with _scene(demo_slide(), None) as (viewer, _):
         take_picture(viewer, file)
 
 
@@ -101,8 +65,7 @@ def ready(file: Path) -> None:
     """Take a picture with a database open and a slide shown."""
     from napari_fish._napari.show import take_picture
 
-    database, slide = _demo()
-    with _scene(slide, database) as (viewer, _):
+    with _scene(demo_slide(), demo_database()) as (viewer, _):
         take_picture(viewer, file)
 
 
@@ -110,8 +73,7 @@ def box(file: Path) -> None:
     """Take a picture of a box, drawn and searched for."""
     from napari_fish._napari.show import take_picture
 
-    database, slide = _demo()
-    with _scene(slide, database) as (viewer, widget):
+    with _scene(demo_slide(), demo_database()) as (viewer, widget):
         _box(viewer, widget)
         widget.history_fold.open()
         take_picture(viewer, file)
@@ -122,8 +84,7 @@ def answered(file: Path) -> None:
     from napari_fish._napari.session import session_of
     from napari_fish._napari.show import take_picture
 
-    database, slide = _demo()
-    with _scene(slide, database) as (viewer, widget):
+    with _scene(demo_slide(), demo_database()) as (viewer, widget):
         session = session_of(viewer)
         widget.params.filters.set_where(("site!=lymph node",))
         widget.search_slide()
@@ -136,8 +97,7 @@ def running(file: Path) -> None:
     from napari_fish._napari.session import session_of
     from napari_fish._napari.show import take_picture
 
-    database, slide = _demo()
-    with _scene(slide, database) as (viewer, widget):
+    with _scene(demo_slide(), demo_database()) as (viewer, widget):
         session = session_of(viewer)
         take_picture(viewer, file)  # once everything has been drawn, so that the next one is quick
         widget.search_slide()
@@ -151,10 +111,9 @@ def error(file: Path) -> None:
     from napari_fish._napari.session import session_of
     from napari_fish._napari.show import take_picture
 
-    database, slide = _demo()
-    with _scene(slide, database) as (viewer, widget):
+    with _scene(demo_slide(), demo_database()) as (viewer, widget):
         session = session_of(viewer)
-        broken = slide.parent.parent / "broken.svs"
+        broken = demo_slide().parent.parent / "broken.svs"
         broken.write_text("this is no slide")
         widget.search_file(broken)
         wait_until(lambda: not session.busy)

@@ -8,38 +8,30 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qtpy.QtCore import QByteArray, Qt
-from qtpy.QtSvgWidgets import QSvgWidget
 from qtpy.QtWidgets import (
-    QAbstractItemView,
     QCheckBox,
     QComboBox,
     QFileDialog,
     QFormLayout,
     QHBoxLayout,
-    QHeaderView,
     QLabel,
     QProgressBar,
     QPushButton,
-    QScrollArea,
     QSizePolicy,
     QSpinBox,
-    QTableWidget,
-    QTableWidgetItem,
-    QTabWidget,
     QVBoxLayout,
     QWidget,
 )
 
 from napari_fish._napari.controls import named, offer
 from napari_fish._napari.docks import Settler
+from napari_fish._napari.evaluate_results import EvaluationTabs
 from napari_fish._napari.jobs import JobWorker
 from napari_fish._napari.session import session_of
 from napari_fish.database import DiskStore
 from napari_fish.errors import FishError
 from napari_fish.evaluate import EvaluateParams, Evaluation, evaluate
-from napari_fish.evaluate.figures import ON_DARK, ON_PAPER, Theme, bars
-from napari_fish.evaluate.report import confusion_figure, hamming_figure
+from napari_fish.evaluate.figures import ON_DARK, ON_PAPER, Theme
 from napari_fish.names import MODES, field_help
 
 if TYPE_CHECKING:
@@ -47,9 +39,6 @@ if TYPE_CHECKING:
 
 ALL_MODES, EVERYWHERE, OWN_SLIDES = "all, side by side", "everywhere", "this database, own patient left out"
 _HELP = field_help(EvaluateParams)
-FIGURE_PX = 372
-"""Figures are as wide as the dock lets them be."""
-_COLUMNS = ("", "mMV@{k}\nmacro", "mAP@{k}", "top-1", "fewer\nthan {k}", "ms")
 _named = partial(named, "evaluate")
 
 
@@ -70,8 +59,11 @@ class EvaluateWidget(QWidget):
         self._worker: JobWorker | None = None
         self._found: Evaluation | None = None
         self._cohort: Path | None = None
+        self._opening = False
         self._build()
         self._session.database_changed.connect(self._database_changed)
+        self._session.failed.connect(self._not_opened)
+        viewer.events.theme.connect(self._theme_changed)
         self._database_changed(self._session.database)
 
     @property
@@ -133,12 +125,25 @@ class EvaluateWidget(QWidget):
     def closeEvent(self, event: Any) -> None:
         """Stop what is under way."""
         self.cancel()
+        self._viewer.events.theme.disconnect(self._theme_changed)
         super().closeEvent(event)
 
     def _choose_database(self) -> None:
         path = QFileDialog.getExistingDirectory(self, "Open a database (NAME.fish)")
         if path:
-            self._session.open(path)
+            self.open(path)
+
+    def open(self, path: str | Path) -> None:
+        """Open a database, for all our widgets."""
+        self._opening = True
+        self._say(f"Opening {Path(path).name} …")
+        self._session.open(path)
+
+    def _not_opened(self, message: str) -> None:
+        """Tell what went wrong, if it was our request: searches of other widgets fail there."""
+        if self._opening:
+            self._opening = False
+            self._say(message, wrong=True)
 
     def _choose_cohort(self) -> None:
         path = QFileDialog.getExistingDirectory(
@@ -152,6 +157,7 @@ class EvaluateWidget(QWidget):
         self._cohort_button.setText(OWN_SLIDES if path is None else path.name)
 
     def _database_changed(self, database: Any) -> None:
+        self._opening = False
         self.cancel()
         self._database_label.setText("none" if database is None else database.path.name)
         columns = [] if database is None else database.store.slides.columns
@@ -181,53 +187,19 @@ class EvaluateWidget(QWidget):
         self._ended()
         self._found = found
         self._save_button.setEnabled(True)
-        self._fill_table()
-        offer(self._way_box, [way.name for way in found.ways])
-        self._draw()
+        self._tabs.show_evaluation(found, self._theme())
         self._tabs.setVisible(True)
         best = found.main
         said = (
-            f"{found.n_queries} slides asked; mode {best.name}: the majority of the first {found.k} is right for "
+            f"{found.n_queries} {'mosaics' if found.level == 'patch' else 'slides'} asked; mode {best.name}: the majority of the first {found.k} is right for "
             f"{100 * best.mmv_macro.value:.0f} % (95 % interval {100 * best.mmv_macro.low:.0f} to "
             f"{100 * best.mmv_macro.high:.0f} %), averaged over {len(found.labels)} labels."
         )
         self._say(" ".join([said, *found.notes]))
 
-    def _fill_table(self) -> None:
-        found = self._found
-        assert found is not None
-        lines = [*found.ways, *found.ablation]
-        self._table.setRowCount(len(lines))
-        self._table.setHorizontalHeaderLabels([text.format(k=found.k) for text in _COLUMNS])
-        for i, way in enumerate(lines):
-            score, why = way.mmv_macro, "\n".join(f"{n}: {reason}" for reason, n in way.why_short.items())
-            cells = (
-                (way.name, f"mode {way.mode}, ranking {way.ranking}"),
-                (f"{score.value:.2f}\n{score.low:.2f} to {score.high:.2f}", "Share, and its 95 % interval."),
-                (f"{way.map.value:.2f}", f"mAP: {way.map}; divided by 5 as in the published program: {way.map_released}"),
-                (f"{way.top1.value:.2f}", f"First right: {way.top1}"),
-                (f"{100 * way.short:.0f} %", why or "Every answer is complete."),
-                ("" if way.latency is None else f"{way.latency.median:.1f}", "Median time of a search in ms."),
-            )  # fmt: skip
-            for j, (text, tip) in enumerate(cells):
-                item = QTableWidgetItem(text)
-                item.setToolTip(tip)
-                if j:
-                    item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-                self._table.setItem(i, j, item)
-        self._table.resizeRowsToContents()
-
-    def _draw(self, *_: Any) -> None:
-        """Draw the figures of the mode that is chosen."""
-        found = self._found
-        if found is None:
-            return
-        way = next((w for w in found.ways if w.name == self._way_box.currentText()), found.main)
-        theme = self._theme()
-        rows = [(label, one.mmv, f"n={one.n}") for label, one in way.per_label.items()]
-        _load(self._labels_figure, bars(rows, theme, width=FIGURE_PX, title=f"mMV@{found.k} of each label"))
-        _load(self._confusion_figure, confusion_figure(found, way, theme=theme, width=FIGURE_PX))
-        _load(self._hamming_figure, hamming_figure(found, way, theme=theme, width=FIGURE_PX))
+    def _theme_changed(self, *_: Any) -> None:
+        if self._found is not None:
+            self._tabs.show_evaluation(self._found, self._theme())
 
     def _theme(self) -> Theme:
         return ON_PAPER if "light" in str(getattr(self._viewer, "theme", "dark")) else ON_DARK
@@ -283,6 +255,7 @@ class EvaluateWidget(QWidget):
         self._state = _named(QLabel(), "state", "What is open, running or wrong.")  # fmt: skip
         self._state.setWordWrap(True)
         self._cancel_button.setEnabled(False)
+        self._tabs = _named(EvaluationTabs(), "results", "What was found.")
         for box in (self._target_box, self._within_box, self._mode_box):
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             box.setMinimumContentsLength(10)
@@ -292,14 +265,13 @@ class EvaluateWidget(QWidget):
         layout.addLayout(_in_line(self._run_button, self._cancel_button, self._save_button))
         layout.addWidget(self._bar)
         layout.addWidget(self._state)
-        layout.addWidget(self._build_tabs(), 1)
+        layout.addWidget(self._tabs, 1)
         layout.addStretch()
         open_button.clicked.connect(self._choose_database)
         self._cohort_button.clicked.connect(self._choose_cohort)
         self._run_button.clicked.connect(self.run)
         self._cancel_button.clicked.connect(self.cancel)
         self._save_button.clicked.connect(lambda: self.save())
-        self._way_box.currentTextChanged.connect(self._draw)
 
     def _form(self, open_button: QPushButton) -> QFormLayout:
         form = QFormLayout()
@@ -311,49 +283,12 @@ class EvaluateWidget(QWidget):
         form.addRow("first k", _in_line(self._k_box, self._ablation_box))
         return form
 
-    def _build_tabs(self) -> QTabWidget:
-        self._table = _named(QTableWidget(0, len(_COLUMNS)), "modes", "Every mode side by side.")
-        self._table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self._table.verticalHeader().setVisible(False)
-        head = self._table.horizontalHeader()
-        head.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        head.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        self._way_box = _named(QComboBox(), "way", "Whose figures are shown.")
-        self._labels_figure = _named(
-            QSvgWidget(), "labels_figure", "Majority right, label by label, with 95 % intervals."
-        )
-        self._confusion_figure = _named(QSvgWidget(), "confusion_figure", "Queries by their own label (across) and by the majority of their answer (down).")  # fmt: skip
-        self._hamming_figure = _named(QSvgWidget(), "hamming_figure", "Hamming distance of queries (across) from the labels of their hits (down), as the paper defines it; the strongest of a column is the nearest.")  # fmt: skip
-        figures = QWidget()
-        stack = QVBoxLayout(figures)
-        for control in (self._labels_figure, self._confusion_figure, self._hamming_figure):
-            stack.addWidget(control)
-        stack.addStretch()
-        scroll = QScrollArea()
-        scroll.setWidget(figures)
-        scroll.setWidgetResizable(True)
-        page = QWidget()
-        layout = QVBoxLayout(page)
-        layout.setContentsMargins(0, 6, 0, 0)
-        layout.addWidget(self._way_box)
-        layout.addWidget(scroll)
-        self._tabs = _named(QTabWidget(), "results", "What was found.")
-        self._tabs.addTab(self._table, "Modes")
-        self._tabs.addTab(page, "By label")
-        return self._tabs
-
 
 def _in_line(*controls: QWidget) -> QHBoxLayout:
     line = QHBoxLayout()
     for control in controls:
         line.addWidget(control)
     return line
-
-
-def _load(widget: QSvgWidget, svg: str) -> None:
-    """Show a figure at its own size."""
-    widget.load(QByteArray(svg.encode()))
-    widget.setFixedSize(widget.renderer().defaultSize())
 
 
 def _evaluate(

@@ -56,7 +56,8 @@ class Task:
     def __str__(self) -> str:
         if self.answer is not None:
             return f"{self.name}: {len(self.answer.results)} slides"
-        return f"{self.name}: {self.reason or self.state}"
+        # Most reasons name the file.
+        return self.reason if self.name in self.reason else f"{self.name}: {self.reason or self.state}"
 
 
 class BatchQueue(QObject):

@@ -23,6 +23,7 @@ Counts = Mapping[str, list[tuple[str, int]]]
 FIRST = ("diagnosis", "site", "patient")
 LAST = ("name", "slide")
 NOT_KNOWN = "not known"
+CHIP = "QToolButton { border: 1px solid gray; border-radius: 7px; padding: 1px 5px; }"
 SIGNS = {"is": "=", "is not": "!="}
 
 
@@ -130,6 +131,7 @@ class FilterBar(QWidget):
         for condition in self._where:
             chip = named("search", QToolButton(), f"filter.{condition}", "Click to remove this filter.")
             chip.setText(f"{readable(condition)}  ✕")
+            chip.setStyleSheet(CHIP)
             chip.clicked.connect(partial(self.remove, condition))
             self._chips.addWidget(chip)
         self._chip_area.setVisible(bool(self._where))

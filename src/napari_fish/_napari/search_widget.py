@@ -60,6 +60,7 @@ class SearchWidget(QWidget):
         self._changed = False
         self._waiting: Any = None
         self._build(viewer)
+        self._follows_box = self._showed_results = False
         self._box_pause = self._timer(self._box_rested)
         self._params_pause = self._timer(self._ask_again)
         recall(self.params, self.query)
@@ -209,7 +210,7 @@ class SearchWidget(QWidget):
         if self._session.database is None and self._session.busy:
             self._waiting = partial(self._search, question, layer, mpp)
             return
-        self._waiting, self._changed = None, False
+        self._waiting, self._changed, self._follows_box = None, False, False
         self._session.search(question, params=self.params.params(), layer=layer, mpp=mpp)
 
     def _box_changed(self) -> None:
@@ -225,6 +226,7 @@ class SearchWidget(QWidget):
             self.say("The box is placed. Open a database to search for it.")
         else:
             self.search_box()
+            self._follows_box = True
 
     def _params_changed(self) -> None:
         self._changed = True
@@ -255,7 +257,10 @@ class SearchWidget(QWidget):
             self.params.show_params(answer.params)
         self.history.mark(answer)
         self._drawn.show(answer)
-        show_widget(self._viewer, "Results")
+        # While a box is dragged, results that the user has closed stay closed.
+        if not (self._follows_box and self._showed_results):
+            show_widget(self._viewer, "Results")
+            self._showed_results = True
 
     def _timer(self, react: Any) -> QTimer:
         timer = QTimer(self)

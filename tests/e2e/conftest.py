@@ -91,7 +91,7 @@ class User:
     def clicks_on_slide(self, layer: Any, row: float, column: float) -> None:
         """Click on a slide at a share of its height and width."""
         canvas = self.viewer.__wrapped__.window._qt_viewer.canvas
-        world = layer.extent.world
+        world = layer.extent.world[:, -2:]
         point = world[0] + (world[1] - world[0]) * (row, column)
         scene = to_scene(self.viewer, layer, [point])[0]
         camera, (height, width) = self.viewer.scene.camera, self.viewer.canvas.size

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from napari.plugins import _initialize_plugins
 from pytestqt.exceptions import TimeoutError
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtWidgets import QApplication, QWidget
@@ -26,9 +25,8 @@ SLIDES = (("one", "lymphoma"), ("two", "sarcoma"), ("three", "lymphoma"), ("four
 
 
 @pytest.fixture(scope="session", autouse=True)
-def plugins() -> None:
+def plugins(installed_plugins: None) -> None:
     """All readers that are installed."""
-    _initialize_plugins()
 
 
 @pytest.fixture(scope="session")

@@ -83,6 +83,7 @@ class BuildPanel(QWidget):
         if not choices.slides or not choices.database:
             self.said.emit(EMPTY if not choices.slides else "Choose where the database will be.", True)
             return
+        self._pause.stop()
         self._survey.cancel()
         self._remember(choices)
         params = choices.params

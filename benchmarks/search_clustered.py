@@ -1,7 +1,7 @@
 """Clustered search against faiss.IndexBinaryIVF: recall for latency, one curve for each, compared at equal recall.
 
 Both search the same cells with the same centres (faiss's own training takes hours at these sizes on two cores;
-``--faiss-train`` lets it make its own). Each program goes up one ladder of probes, fixed before anything is measured;
+``--faiss-train`` lets it make its own). Each program goes up one ladder of probes, the same for every size;
 ours compares 50 rows in full for each probe, so that what it ships (32 probes, 1600 rows) is a rung. A curve's time at a recall is interpolated between the two rungs around it,
 linearly in log time over log missed share.
 """

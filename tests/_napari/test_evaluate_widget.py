@@ -124,3 +124,23 @@ def test_every_control_has_a_name_and_a_tooltip(widget: EvaluateWidget) -> None:
     ]
     for name in names:
         assert control(widget, name).toolTip(), name
+
+
+def test_a_folder_that_is_no_database_is_said_to_be_none(
+    qtbot: Any, model: ViewerModel, tmp_path: Path
+) -> None:
+    made = EvaluateWidget(model)
+    qtbot.addWidget(made)
+    made.open(tmp_path)
+    qtbot.waitUntil(lambda: "no database here" in control(made, "state").text(), timeout=60_000)
+    assert not control(made, "run").isEnabled()
+
+
+def test_figures_follow_the_theme(qtbot: Any, widget: EvaluateWidget, model: ViewerModel) -> None:
+    control(widget, "mode").setCurrentText("exact")
+    control(widget, "run").click()
+    qtbot.waitUntil(lambda: widget.evaluation is not None, timeout=60_000)
+    figure = control(widget, "labels_figure")
+    dark = figure.grab().toImage().pixelColor(3, 3).lightness()
+    model.theme = "light"
+    assert figure.grab().toImage().pixelColor(3, 3).lightness() > dark + 100

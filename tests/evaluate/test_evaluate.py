@@ -108,7 +108,7 @@ def test_another_k_is_answered_from_what_is_kept(
     def never(*args: object, **kwargs: object) -> None:
         raise AssertionError("searched again")
 
-    module = __import__("napari_fish.evaluate.evaluate", fromlist=["x"])
+    module = __import__("napari_fish.evaluate.steps", fromlist=["x"])
     for name in ("ask_all", "time_searches", "measure_recall"):
         monkeypatch.setattr(module, name, never)
     for k, fresh in anew.items():

@@ -27,7 +27,7 @@ MOST_CELLS = 12
 """The query and eleven hits; more would be too small to judge."""
 SLIDES_KEPT_OPEN = 24
 LINKED = ("opacity", "gamma", "contrast_limits", "blending", "interpolation2d", "visible")
-MOMENT = 0.03
+MOMENT = 0.045
 """Seconds for which cells are drawn without letting the viewer answer."""
 SPACING = 6
 """Px between cells."""

@@ -25,12 +25,13 @@ from qtpy.QtWidgets import (
 
 from napari_fish._napari.controls import STOPPING, named, offer, state_line
 from napari_fish._napari.docks import DockedWidget
-from napari_fish._napari.evaluate_tabs import EvaluationTabs
+from napari_fish._napari.evaluate_results import EvaluationTabs
 from napari_fish._napari.one_job import OneJob
 from napari_fish._napari.preferences import preferred_device
 from napari_fish._napari.session import session_of
 from napari_fish.database import DiskStore
 from napari_fish.evaluate import EvaluateParams, Evaluation, evaluate
+from napari_fish.evaluate.figures import ON_DARK, ON_PAPER, Theme
 from napari_fish.names import MODES, field_help
 
 if TYPE_CHECKING:
@@ -52,10 +53,12 @@ class EvaluateWidget(DockedWidget):
 
     def __init__(self, viewer: napari.viewer.Viewer) -> None:
         super().__init__()
+        self._viewer = viewer
         self._session = session_of(viewer)
         self._job, self._writing = OneJob(self), OneJob(self)
         self._found: Evaluation | None = None
         self._cohort: Path | None = None
+        self._opening = False
         self._build()
         self._listen()
         self._database_changed(self._session.database)
@@ -121,12 +124,28 @@ class EvaluateWidget(DockedWidget):
         self.cancel()
 
     def _heard(self) -> tuple[tuple[Any, Any], ...]:
-        return ((self._session.database_changed, self._database_changed),)
+        return (
+            (self._session.database_changed, self._database_changed),
+            (self._session.failed, self._not_opened),
+            (self._viewer.events.theme, self._theme_changed),
+        )
 
     def _choose_database(self) -> None:
         path = QFileDialog.getExistingDirectory(self, "Open a database (NAME.fish)")
         if path:
-            self._session.open(path, preferred_device())
+            self.open(path)
+
+    def open(self, path: str | Path) -> None:
+        """Open a database, for all our widgets."""
+        self._opening = True
+        self._say(f"Opening {Path(path).name} …")
+        self._session.open(path, preferred_device())
+
+    def _not_opened(self, message: str) -> None:
+        """Tell what went wrong, if it was our request: searches of other widgets fail there."""
+        if self._opening:
+            self._opening = False
+            self._say(message, wrong=True)
 
     def _choose_cohort(self) -> None:
         path = QFileDialog.getExistingDirectory(
@@ -140,6 +159,7 @@ class EvaluateWidget(DockedWidget):
         self._cohort_button.setText(OWN_SLIDES if path is None else path.name)
 
     def _database_changed(self, database: Any) -> None:
+        self._opening = False
         self.cancel()
         self._database_label.setText("none" if database is None else database.path.name)
         columns = [] if database is None else database.store.slides.columns
@@ -156,7 +176,7 @@ class EvaluateWidget(DockedWidget):
     def _forget(self) -> None:
         self._found = None
         self._save_button.setEnabled(False)
-        self._tabs.show_evaluation(None)
+        self._tabs.setVisible(False)
 
     def _progress(self, done: int, total: int) -> None:
         if not self._job.stopping:
@@ -166,14 +186,22 @@ class EvaluateWidget(DockedWidget):
     def _show(self, found: Evaluation) -> None:
         self._found = found
         self._save_button.setEnabled(True)
-        self._tabs.show_evaluation(found)
+        self._tabs.show_evaluation(found, self._theme())
+        self._tabs.setVisible(True)
         best = found.main
         said = (
-            f"{found.n_queries} slides asked; mode {best.name}: the majority of the first {found.k} is right for "
+            f"{found.n_queries} {'mosaics' if found.level == 'patch' else 'slides'} asked; mode {best.name}: the majority of the first {found.k} is right for "
             f"{100 * best.mmv_macro.value:.0f} % (95 % interval {100 * best.mmv_macro.low:.0f} to "
             f"{100 * best.mmv_macro.high:.0f} %), averaged over {len(found.labels)} labels."
         )
         self._say(" ".join([said, *found.notes]))
+
+    def _theme_changed(self, *_: Any) -> None:
+        if self._found is not None:
+            self._tabs.show_evaluation(self._found, self._theme())
+
+    def _theme(self) -> Theme:
+        return ON_PAPER if "light" in str(getattr(self._viewer, "theme", "dark")) else ON_DARK
 
     def _stopped(self) -> None:
         if self._state.text() == STOPPING:
@@ -215,11 +243,11 @@ class EvaluateWidget(DockedWidget):
         self._state = state_line("evaluate")
         self._say = self._state.say
         self._cancel_button.setEnabled(False)
+        self._tabs = _named(EvaluationTabs(), "results", "What was found.")
         for box in (self._target_box, self._within_box, self._mode_box):
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             box.setMinimumContentsLength(10)
         self._cohort_button.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self._tabs = _named(EvaluationTabs(), "results", "What was found.")
         layout = QVBoxLayout(self)
         layout.addLayout(self._form(open_button))
         layout.addLayout(_in_line(self._run_button, self._cancel_button, self._save_button, reset))
@@ -230,9 +258,9 @@ class EvaluateWidget(DockedWidget):
         open_button.clicked.connect(self._choose_database)
         self._cohort_button.clicked.connect(self._choose_cohort)
         self._run_button.clicked.connect(self.run)
-        reset.clicked.connect(self.reset)
         self._cancel_button.clicked.connect(self.cancel)
         self._save_button.clicked.connect(lambda: self.save())
+        reset.clicked.connect(self.reset)
         self._job.progressed.connect(self._progress)
         self._job.cancelled.connect(self._stopped)
         self._job.ended.connect(self._ended)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,24 +15,21 @@ import numpy as np
 from napari_fish.database import DiskStore
 from napari_fish.database.protocol import Store
 from napari_fish.database.thumbnails import Thumbnails
-from napari_fish.errors import Cancelled, FishError
+from napari_fish.errors import FishError
 from napari_fish.evaluate.answers import Answers, Questions
-from napari_fish.evaluate.asking import choose_questions, queries_of
-from napari_fish.evaluate.cache import Cache, default_cache
+from napari_fish.evaluate.asking import choose_questions
+from napari_fish.evaluate.cache import default_cache
 from napari_fish.evaluate.examples import Picture, choose_examples
 from napari_fish.evaluate.metrics import Resamples
-from napari_fish.evaluate.params import EvaluateParams, Level, Way
-from napari_fish.evaluate.running import ask_all
+from napari_fish.evaluate.params import EvaluateParams, Level
 from napari_fish.evaluate.scoring import labels_of_slides, score_way
-from napari_fish.evaluate.speed import TIMED, augmented, growing, sample_of, storage_of, time_searches
-from napari_fish.evaluate.values import Evaluation, SpeedRow, Times
+from napari_fish.evaluate.speed import storage_of
+from napari_fish.evaluate.steps import Run
+from napari_fish.evaluate.values import Evaluation, Times
 from napari_fish.search.calibrate import threshold_of
-from napari_fish.search.recall import measure_recall
 
 Progress = Callable[[int, int], None]
 ShouldStop = Callable[[], bool]
-# Shares of the progress bar: asking, timing and recall, and what is only done on request.
-_ASK, _TIME = 700, 150
 
 
 def evaluate(
@@ -74,7 +71,7 @@ def evaluate(
     _check_encoders(store, source)
     level = p.level or _level_of(store)
     questions, notes = choose_questions(store, source, p, level)
-    run = _Run(
+    run = Run(
         store, source, questions, p, level, cache or default_cache() if keep else None, progress, should_stop
     )
     ways, ablations = p.ways(level), p.ablations(level)
@@ -120,134 +117,6 @@ def evaluate(
         tuple(notes),
         _about(store, source, p, command),
     )
-
-
-class _Run:
-    """One evaluation: what is kept is not asked again."""
-
-    def __init__(
-        self,
-        store: Store,
-        source: Store,
-        questions: Questions,
-        params: EvaluateParams,
-        level: Level,
-        cache: Path | None,
-        progress: Progress | None,
-        should_stop: ShouldStop | None,
-    ) -> None:
-        self.store, self.source, self.questions = store, source, questions
-        self.params, self.level, self.should_stop = params, level, should_stop
-        self._progress = progress or (lambda done, total: None)
-        p = asdict(params)
-        asked = {
-            name: p[name]
-            for name in ("target", "within", "where", "query_where", "sample", "threshold", "fill", "seed")
-        }
-        digests = [store.digest(), source.digest()] if cache is not None else []
-        threshold = threshold_of(store, params.threshold)[0]
-        self.cache = Cache(cache, {**asked, "level": level, "digests": digests, "bits": threshold})
-        extra = params.speed + params.augment
-        self._total = _ASK + _TIME + extra * _ASK
-        self._done = 0
-
-    def _report(self, done: int) -> None:
-        self._progress(done, self._total)
-
-    def answers(self, ways: Sequence[Way]) -> list[Answers]:
-        """Ask in all ways that were not asked before."""
-        found: dict[Way, Answers] = {}
-        for way in ways:
-            kept = self.cache.load(
-                what="answers", depth=self.params.depth, mode=way.mode, ranking=way.ranking
-            )
-            if kept is not None:
-                found[way] = Answers(**kept)
-        # Two lines may be the same search under two names.
-        same = {(way.mode, way.ranking): way for way in ways if way not in found}
-        missing = list(same.values())
-        made = (
-            ask_all(
-                self.store,
-                self.source,
-                self.questions,
-                [self.params.search(way) for way in missing],
-                self.level,
-                jobs=self.params.jobs,
-                progress=lambda done, total: self._report(_ASK * done // total),
-                should_stop=self.should_stop,
-            )
-            if missing
-            else []
-        )
-        for way, answers in zip(missing, made, strict=True):
-            what = {"mode": way.mode, "ranking": way.ranking, "depth": self.params.depth}
-            self.cache.save(answers.arrays(), what="answers", **what)
-        by_search = {(way.mode, way.ranking): answers for way, answers in zip(missing, made, strict=True)}
-        self._done = _ASK
-        self._report(_ASK)
-        return [found[way] if way in found else by_search[way.mode, way.ranking] for way in ways]
-
-    def latencies(self, ways: Sequence[Way]) -> list[Times]:
-        """Time single searches as users make them; k hardly matters."""
-        about = {"what": "latency", "ways": [(way.mode, way.ranking) for way in ways]}
-        kept = self.cache.load(**about)
-        if kept is None:
-            queries = queries_of(self.source, sample_of(self.questions, TIMED, self.params.seed))
-            searches = [self.params.as_users_search(way) for way in ways]
-            times = time_searches(self.store, queries, searches, self.should_stop)
-            table = np.array([(t.median, t.p5, t.p95, t.n) for t in times], np.float64)
-            self.cache.save({"times": table}, **about)
-        else:
-            table = kept["times"]
-        self._done += _TIME // 2
-        self._report(self._done)
-        return [Times(middle, low, high, int(n)) for middle, low, high, n in table.tolist()]
-
-    def recalls(self, ways: Sequence[Way]) -> list[float]:
-        """Measure how many of the true neighbours each mode finds."""
-        found: list[float] = []
-        measured: dict[str, float] = {}
-        for way in ways:
-            if self.should_stop is not None and self.should_stop():
-                raise Cancelled("the evaluation was stopped.")
-            if way.mode not in measured:
-                kept = self.cache.load(what="recall", mode=way.mode)
-                if kept is None:
-                    recall = measure_recall(self.store, self.params.as_users_search(way)).recall
-                    kept = {"recall": np.array(recall)}
-                    self.cache.save(kept, what="recall", mode=way.mode)
-                measured[way.mode] = float(kept["recall"])
-            found.append(measured[way.mode])
-        self._done = _ASK + _TIME
-        self._report(self._done)
-        return found
-
-    def speed(self) -> list[SpeedRow]:
-        """Time searches over growing databases, where that is wanted."""
-        p, rows = self.params, list[SpeedRow]()
-        search = replace(p.as_users_search(Way("", "exact", "auto")), where=())
-        common: dict[str, Any] = {"seed": p.seed, "should_stop": self.should_stop}
-        if p.speed:
-            rows += self._timed(growing(self.store, self.questions, self.source, search, **common), 20)
-        if p.augment:
-            if not isinstance(self.store, DiskStore):
-                raise FishError("Copies with noise need a database on disk that keeps its latent codes.")
-            made = augmented(self.store, self.store.folder, self.questions, self.source, search, **common)
-            rows += self._timed(made, 12)
-        return rows
-
-    def _timed(self, rows: Any, expected: int) -> list[SpeedRow]:
-        found = []
-        for row in rows:
-            found.append(row)
-            self._report(self._done + _ASK * min(len(found), expected) // expected)
-        self._done += _ASK
-        return found
-
-    def finish(self) -> None:
-        """Say that all is done."""
-        self._progress(self._total, self._total)
 
 
 def _level_of(store: Store) -> Level:

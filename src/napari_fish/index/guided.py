@@ -62,7 +62,7 @@ class GuidedParams:
     limit: int = 375
     threshold: int = 128
     every_mosaic: bool = False
-    skips: int = 10
+    skips: int = 6
 
     @property
     def largest_accepted(self) -> int:

@@ -90,6 +90,16 @@ def _accept(
 
 
 @njit(nogil=True, cache=True)
+def _any_allowed(slides: NDArray[np.int32], begin: int, stop: int, mine: NDArray[np.bool_]) -> Any:
+    """Return whether any of the rows ``begin:stop`` is allowed; no branch a row, a filter leaves whole stretches out."""
+    some = np.uint8(0)
+    # Unsigned, so that no place is looked for from the end.
+    for slide in slides[begin:stop]:
+        some |= np.uint8(mine[np.uint32(slide)])
+    return some > 0
+
+
+@njit(nogil=True, cache=True)
 def _excluded_rows(
     slides: NDArray[np.int32], begin: int, stop: int, mine: NDArray[np.bool_], excluded: NDArray[np.int32]
 ) -> Any:  # fmt: skip
@@ -143,8 +153,7 @@ def _run(
             low = at if step > 0 else at - stretch + 1
         begin, stop = offsets[low], offsets[low + stretch]
         if stop - begin <= len(near):
-            out = _excluded_rows(slides, begin, stop, mine, hits) if len(allowed) else 0
-            if out == stop - begin:
+            if len(allowed) and not _any_allowed(slides, begin, stop, mine):
                 fit = min(stretch, limits[1] - skipped)
                 skipped += fit
                 at += step * fit
@@ -152,6 +161,7 @@ def _run(
                     state[3] = 1
                     break
                 continue
+            out = _excluded_rows(slides, begin, stop, mine, hits) if len(allowed) else 0
             # Comparing all is faster than leaping over a few.
             mostly, empty = 2 * out <= stop - begin, 0
             if mostly and out:

@@ -1,0 +1,66 @@
+"""An evaluation as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from napari_fish.evaluate.metrics import Score
+from napari_fish.evaluate.values import Evaluation, WayScores
+
+
+def to_json(evaluation: Evaluation) -> dict[str, Any]:
+    """Return everything as plain values; the fields named first are promised to stay."""
+    e = evaluation
+    return {
+        "n_queries": e.n_queries,
+        "target": e.target,
+        "level": e.level,
+        "k": e.k,
+        "modes": {way.name: _way(way) for way in e.ways},
+        "index_bytes_per_mosaic": None if e.storage is None else e.storage.index_per_mosaic,
+        "ablation": {way.name: _way(way) for way in e.ablation},
+        "database": e.database,
+        "queries": e.queries,
+        "n_slides": e.n_slides,
+        "n_patients": e.n_patients,
+        "threshold": e.threshold,
+        "labels": list(e.labels),
+        "storage": None if e.storage is None else asdict(e.storage),
+        "speed": [asdict(row) for row in e.speed],
+        "encode_ms": None if e.encode_ms is None else asdict(e.encode_ms),
+        "notes": list(e.notes),
+        "about": json.loads(json.dumps(dict(e.about), default=str)),
+    }
+
+
+def _way(way: WayScores) -> dict[str, Any]:
+    scores = (
+        "mmv", "mmv_macro", "map", "map_macro", "mmv_released", "map_released", "top1", "topk", "top1_macro", "topk_macro"
+    )  # fmt: skip
+    return {
+        "mode": way.mode,
+        "ranking": way.ranking,
+        **{name: getattr(way, name).value for name in scores},
+        "short": way.short,
+        "why_short": dict(way.why_short),
+        "filled": way.filled,
+        "per_label": {
+            label: {"n": one.n}
+            | {name: getattr(one, name).value for name in ("mmv", "map", "top1", "topk")}
+            | {f"{name}_ci": _ci(getattr(one, name)) for name in ("mmv", "map", "top1", "topk")}
+            for label, one in way.per_label.items()
+        },
+        "latency_ms": None
+        if way.latency is None
+        else {"median": way.latency.median, "p95": way.latency.p95, "n": way.latency.n},
+        "recall": way.recall,
+        "ci": {name: _ci(getattr(way, name)) for name in scores},
+        "confusion": way.confusion.tolist(),
+        "hamming": way.hamming.tolist(),
+    }
+
+
+def _ci(score: Score) -> list[float]:
+    return [score.low, score.high]

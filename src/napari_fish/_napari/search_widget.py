@@ -144,6 +144,7 @@ class SearchWidget(DockedWidget):
 
     def _let_go(self) -> None:
         keep(self.params, self.query)
+        self._waiting = None
         self._box_pause.stop()
         self._params_pause.stop()
         self.batch.stop()
@@ -227,9 +228,12 @@ class SearchWidget(DockedWidget):
             return
         card = database.encoder.card
         self.query.set_patch(card.size * card.mpp)
-        if self._waiting is not None:
-            # Only when the session has come to rest, or it would take this for its own end.
-            QTimer.singleShot(0, self._waiting)
+
+    def _rested(self) -> None:
+        """Ask what had to wait for the database, or with parameters that were changed meanwhile."""
+        waiting, self._waiting = self._waiting, None
+        # Not now: others have yet to hear that the session has come to rest.
+        QTimer.singleShot(0, waiting or self._ask_again)
 
     def _failed(self, _: str) -> None:
         """Search nothing in a database that could not be opened, nor in the next one."""
@@ -258,7 +262,7 @@ class SearchWidget(DockedWidget):
             (session.database_changed, self._database_changed),
             (session.answered, self._answered),
             (session.failed, self._failed),
-            (session.ended, self._ask_again),
+            (session.ended, self._rested),
         )
 
     def _connect(self) -> None:

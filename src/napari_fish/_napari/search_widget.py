@@ -232,8 +232,11 @@ class SearchWidget(DockedWidget):
     def _rested(self) -> None:
         """Ask what had to wait for the database, or with parameters that were changed meanwhile."""
         waiting, self._waiting = self._waiting, None
-        # Not now: others have yet to hear that the session has come to rest.
-        QTimer.singleShot(0, waiting or self._ask_again)
+        if waiting is None:
+            self._ask_again()
+        else:
+            # Not now: others have yet to hear that the session has come to rest.
+            QTimer.singleShot(0, waiting)
 
     def _failed(self, _: str) -> None:
         """Search nothing in a database that could not be opened, nor in the next one."""

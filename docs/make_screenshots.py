@@ -66,12 +66,21 @@ def all_pictures() -> dict[str, Callable[[Path], None]]:
     return found
 
 
+def _place(name: str) -> Path:
+    """Return where a picture goes: to the documentation where a page shows it, else to be looked at only."""
+    here = Path(__file__).parent
+    pages = [*here.glob("*.md"), here.parent / "README.md"]
+    shown = any(f"images/{name}" in page.read_text(encoding="utf-8") for page in pages)
+    folder = IMAGES if shown else here / "_build" / "images"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
+
+
 def main(names: list[str]) -> None:
     """Write the named pictures, or all."""
-    IMAGES.mkdir(exist_ok=True)
     pictures = all_pictures()
     for name in names or pictures:
-        file = IMAGES / (name if "." in name else f"{name}.png")
+        file = _place(name if "." in name else f"{name}.png")
         pictures[name](file)
         if file.suffix == ".png":
             # A palette is enough for a screenshot, and a third of the size.

@@ -40,7 +40,7 @@ def test_probing_every_cell_and_comparing_every_row_is_exact(
     trained = ClusteredIndex.train(main, ClusterParams(cells=7, rounds=2))
     index = ClusteredIndex(trained.centres, trained.bits, main, delta)
     queries = archive.barcodes[:3]
-    found = index.search(queries, k=k, radius=radius, probes=10**6, rerank=10**6, mask=mask)
+    found = index.search(queries, k=k, radius=radius, probes=10**6, margin=np.inf, mask=mask)
     exact = exact_neighbours(
         [(main.barcodes, main.slides), (delta.barcodes, delta.slides)], queries, k=k, radius=radius, mask=mask
     )
@@ -57,7 +57,7 @@ def test_a_few_cells_find_most_neighbours(
     queries = archive.barcodes[:100]
     exact = exact_neighbours([(segment.barcodes, segment.slides)], queries, k=10)
     furthest = exact.distances.reshape(100, 10)[:, -1]
-    found = clustered.search(queries, k=10, probes=8, rerank=150)
+    found = clustered.search(queries, k=10, probes=8)
     recall = np.mean([(near <= far).sum() / 10 for (_, near), far in zip(found, furthest, strict=True)])
     assert recall > 0.9
 

@@ -2,12 +2,14 @@
 
 The key is the cell of a clustering of the barcodes, so near in key means near in Hamming distance. Barcodes are
 kept once, in key order; in cell order lies a sketch of each, one bit in four, plane by plane, so that many rows
-are compared with one instruction. The rows whose sketches are nearest are compared in full.
+are compared with one instruction. Rows are compared in full as long as their sketches leave them a chance to be
+nearer than what was found.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +26,8 @@ from napari_fish.index.arrays import (
 )
 from napari_fish.index.cells import CellFinder, binary_kmeans
 from napari_fish.index.hamming import unpack_bits
-from napari_fish.index.sketches import search_many, sketch_into
+from napari_fish.index.probing import search_many
+from napari_fish.index.sketches import reaches, sketches_of
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,9 @@ class ClusterParams:
         Where k-means begins.
     probes
         Cells searched for a query, the nearest first.
-    rerank
-        Rows compared in full for a query, those with the nearest sketches.
+    margin
+        Rows are compared in full unless their sketch says, by more than so many standard deviations, that they are
+        too far; infinite for all rows of the cells searched.
     sketch
         One bit in so many is in the sketch.
     """
@@ -54,7 +58,7 @@ class ClusterParams:
     rounds: int = 8
     seed: int = 0
     probes: int = 32
-    rerank: int = 1600
+    margin: float = 2.0
     sketch: int = 4
 
 
@@ -104,8 +108,8 @@ class ClusteredIndex:
         Segments in key order.
     main_cells, delta_cells
         The same rows in cell order; made here where not given.
-    finder
-        Finds cells; made here where not given.
+    finder, centre_sketches
+        Finds cells, and the sketches of their centres; made here where not given.
     """
 
     def __init__(
@@ -118,12 +122,15 @@ class ClusteredIndex:
         main_cells: CellPart | None = None,
         delta_cells: CellPart | None = None,
         finder: CellFinder | None = None,
+        centre_sketches: NDArray[np.uint64] | None = None,
         threads: int = 1,
     ) -> None:
         self.centres: Barcodes = frozen(centres, np.uint64, 2)
         self.bits: NDArray[np.int32] = frozen(bits, np.int32)
         self.main, self.delta = main, delta if delta is not None else Segment.empty(main.words)
         self.finder = finder or CellFinder(self.centres)
+        if centre_sketches is not None:
+            self.centre_sketches = centre_sketches
         self.main_cells = main_cells or self._ordered(self.main, self.finder(self.main.barcodes, threads)[0])
         self.delta_cells = delta_cells or self._ordered(
             self.delta, self.finder(self.delta.barcodes, threads)[0]
@@ -153,15 +160,18 @@ class ClusteredIndex:
         """Return the same index with another later segment, the cells of whose rows are known, shape (n,)."""
         return ClusteredIndex(
             self.centres, self.bits, self.main, delta, main_cells=self.main_cells,
-            delta_cells=self._ordered(delta, cell), finder=self.finder,
+            delta_cells=self._ordered(delta, cell), finder=self.finder, centre_sketches=self.centre_sketches,
         )  # fmt: skip
 
     def _ordered(self, part: Segment, cell: NDArray[np.int32]) -> CellPart:
         rows = np.argsort(cell, kind="stable").astype(np.int32)
         starts = np.searchsorted(cell[rows], np.arange(len(self.centres) + 1)).astype(np.int32)
-        sketches = np.zeros((-(-len(self.bits) // 64), len(part)), np.uint64)
-        sketch_into(part.barcodes, rows, self.bits, sketches)
-        return CellPart(starts, rows, sketches)
+        return CellPart(starts, rows, sketches_of(part.barcodes, rows, self.bits))
+
+    @cached_property
+    def centre_sketches(self) -> NDArray[np.uint64]:
+        """Sketches of the cells' centres, shape (sketch_words, n_cells)."""
+        return sketches_of(self.centres, np.arange(len(self.centres), dtype=np.int32), self.bits)
 
     def search(
         self,
@@ -170,7 +180,7 @@ class ClusteredIndex:
         k: int = 50,
         radius: int | None = None,
         probes: int = 32,
-        rerank: int = 1600,
+        margin: float = 2.0,
         mask: Mask | None = None,
         which: ArrayLike | None = None,
         threads: int = 1,
@@ -183,20 +193,22 @@ class ClusteredIndex:
             Query barcodes.
         k, radius
             At most this many neighbours, at most this far (bits, included; None for any distance).
-        probes, rerank
-            Cells searched, and rows compared in full, for each query.
+        probes, margin
+            As in :class:`ClusterParams`.
         mask, which, threads
             As in :func:`~napari_fish.index.exact.exact_neighbours`.
         """
         codes = as_barcodes(barcodes, self.main.words)
         masks = Masks.over(mask, len(codes), which)
-        reach = 64 * self.main.words if radius is None else int(radius)
+        most = 64 * self.main.words
+        reach = most if radius is None else min(int(radius), most)
+        table = reaches(most, len(self.bits), margin)
         main, delta = self._parts
 
         def work(a: int, b: int) -> NeighbourLists:
             rows, near, counts = search_many(
-                self.centres, self.bits, main, delta, codes[a:b], masks.allowed, masks.which[a:b], probes,
-                max(rerank, k), reach, k,
+                self.centres, self.centre_sketches, self.bits, main, delta, codes[a:b], masks.allowed,
+                masks.which[a:b], probes, table, reach, k,
             )  # fmt: skip
             return NeighbourLists.from_table(rows, near, counts)
 

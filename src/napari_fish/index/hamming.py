@@ -161,7 +161,7 @@ def row_distance(barcodes: Barcodes, row: int, query: Barcodes) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _add_bits(word: int, first: int, hits: Distances, found: int) -> Any:
+def add_bits(word: int, first: int, hits: Distances, found: int) -> Any:
     """Add the positions of bits, counted from ``first``, to a list; return its length."""
     while word:
         hits[found] = first + lowest(word)
@@ -192,12 +192,12 @@ def near_rows(
         while row + 8 <= stop and row < first + 64:
             near |= _eight_rows(barcodes, row, query, out, row - start, most) << (row - first)
             row += 8
-        found = _add_bits(near, first - start, hits, found)
+        found = add_bits(near, first - start, hits, found)
     if row < stop:
         # The last few rows, with some before them that are done already.
         done = row - (stop - 8)
         near = _eight_rows(barcodes, stop - 8, query, out, stop - 8 - start, most) >> done << done
-        found = _add_bits(near, stop - 8 - start, hits, found)
+        found = add_bits(near, stop - 8 - start, hits, found)
     return found
 
 

@@ -195,6 +195,48 @@ def _run(
 
 
 @njit(nogil=True, cache=True)
+def _next_listed(offsets: NDArray[np.int32], at: int, far: int, step: int, listed: NDArray[np.int32]) -> Any:
+    """Return the first key from ``at`` to before ``far`` under which a listed row lies, or ``far``."""
+    if step > 0:
+        i = np.searchsorted(listed, offsets[at])
+        if i < len(listed) and listed[i] < offsets[far]:
+            return _key_of(offsets, at, far, listed[i])
+    else:
+        i = np.searchsorted(listed, offsets[at + 1]) - 1
+        if i >= 0 and listed[i] >= offsets[far + 1]:
+            return _key_of(offsets, far + 1, at + 1, listed[i])
+    return far
+
+
+@njit(nogil=True, cache=True)
+def _run_listed(
+    keys: NDArray[np.int64], offsets: NDArray[np.int32], barcodes: Barcodes, slides: NDArray[np.int32],
+    at: int, end: int, step: int, query: Barcodes, allowed: NDArray[np.bool_], mask: int, listed: NDArray[np.int32],
+    most: int, limits: NDArray[np.int64], state: NDArray[np.int64], accepted: NDArray[np.int64],
+    rows: NDArray[np.int64], distances: NDArray[np.int32],
+) -> Any:  # fmt: skip
+    """Visit keys as :func:`_run` does, where all allowed rows are listed: what lies between them is not looked at."""
+    while at != end and state[1] < limits[0]:
+        may_skip = limits[1] - state[2]
+        far = at + step * min(abs(end - at), may_skip + 1)
+        found = _next_listed(offsets, at, far, step, listed)
+        if abs(found - at) > may_skip:
+            state[2], state[3] = limits[1], 1
+            return at + step * may_skip
+        state[2] += abs(found - at)
+        at = found
+        if at != end:
+            best, row = nearest_row(offsets[at], offsets[at + 1], barcodes, slides, query, allowed, mask)
+            state[1] += 1
+            if best <= most:
+                n = state[0]
+                accepted[n], rows[n], distances[n] = keys[at], row, best
+                state[0] = n + 1
+            at += step
+    return at
+
+
+@njit(nogil=True, cache=True)
 def _position_after(keys: NDArray[np.int64], directory: NDArray[np.int64], key: int, step: int) -> Any:
     """Return the first position, in the direction of a walk, whose key is at or past ``key``."""
     if step > 0:
@@ -204,14 +246,15 @@ def _position_after(keys: NDArray[np.int64], directory: NDArray[np.int64], key: 
 
 @njit(nogil=True, cache=True)
 def search_one(
-    main: Any, delta: Any, key: int, query: Barcodes, allowed: NDArray[np.bool_], mask: int,
-    walks: NDArray[np.int64], numbers: NDArray[np.int64], accepted: NDArray[np.int64],
+    main: Any, delta: Any, key: int, query: Barcodes, allowed: NDArray[np.bool_], mask: int, is_listed: bool,
+    listed: NDArray[np.int32], walks: NDArray[np.int64], numbers: NDArray[np.int64], accepted: NDArray[np.int64],
     rows: NDArray[np.int64], distances: NDArray[np.int32], near: NDArray[np.int32], hits: NDArray[np.int32],
 ) -> Any:  # fmt: skip
     """Run all walks of one query; return how many keys were accepted, and how many walks were cut short.
 
     A walk goes along the main part in runs, from one key of the delta to the next. Tuples are taken apart here,
-    once: further in, each access would count references.
+    once: further in, each access would count references. Where the mask leaves few rows of the main part, they are
+    listed.
     """
     paper, most = numbers[0], numbers[2]
     limits = np.array([numbers[1], numbers[4]])
@@ -249,7 +292,12 @@ def search_one(
             run_end = end
             if more_at != more_end:
                 run_end = _position_after(keys, directory, more_keys[more_at], step)
-            if at != run_end:
+            if at != run_end and is_listed:
+                at = _run_listed(
+                    keys, offsets, barcodes, slides, at, run_end, step, query, allowed, mask, listed, most, limits,
+                    state, accepted, rows, distances,
+                )  # fmt: skip
+            elif at != run_end:
                 at = _run(
                     keys, offsets, barcodes, slides, at, run_end, step, 0, query, allowed, mask, most, limits,
                     state, accepted, rows, distances, near, hits,

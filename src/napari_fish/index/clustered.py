@@ -25,9 +25,12 @@ from napari_fish.index.arrays import (
     in_threads,
 )
 from napari_fish.index.cells import CellFinder, binary_kmeans
-from napari_fish.index.hamming import unpack_bits
+from napari_fish.index.hamming import pair_distances, unpack_bits
 from napari_fish.index.probing import search_many
-from napari_fish.index.sketches import reaches, sketches_of
+from napari_fish.index.sketches import choose_bits, reaches, sketches_of
+
+# Rows that are compared with the centre of their cell, to choose the bits of sketches, and to learn what these say.
+PAIRS, FEW_PAIRS = 8192, 256
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class ClusterParams:
     rounds: int = 8
     seed: int = 0
     probes: int = 32
-    margin: float = 2.0
+    margin: float = 1.75
     sketch: int = 4
 
 
@@ -83,16 +86,6 @@ class CellPart:
     def __post_init__(self) -> None:
         for name, dtype, ndim in (("starts", np.int32, 1), ("rows", np.int32, 1), ("sketches", np.uint64, 2)):
             object.__setattr__(self, name, frozen(getattr(self, name), dtype, ndim))
-
-
-def sketch_bits(sample: Barcodes, one_in: int) -> NDArray[np.int32]:
-    """Choose the bits of the sketch: of each few neighbouring bits the one that is set most evenly."""
-    ones = unpack_bits(sample).mean(axis=0)
-    # A sketch of a whole number of words, at least one.
-    wanted = min(len(ones), max(64, -(-len(ones) // (one_in * 64)) * 64))
-    groups = np.array_split(np.abs(ones - 0.5), wanted)
-    first = np.cumsum([0, *(len(g) for g in groups)])[:-1]
-    return frozen([f + int(np.argmin(g)) for f, g in zip(first, groups, strict=True)], np.int32)
 
 
 class ClusteredIndex:
@@ -153,8 +146,10 @@ class ClusteredIndex:
         centres = binary_kmeans(sample, n_cells, seed=p.seed, rounds=p.rounds, threads=threads) if size else (
             np.zeros((1, main.words), np.uint64)
         )  # fmt: skip
-        bits = sketch_bits(sample[:100_000] if size else np.zeros((1, main.words), np.uint64), p.sketch)
-        return cls(centres, bits, main, threads=threads)
+        some = sample[:: max(1, size // PAIRS)]
+        finder = CellFinder(centres)
+        flips = unpack_bits(some ^ finder.centres[finder(some, threads)[0]])
+        return cls(centres, choose_bits(flips, p.sketch), main, finder=finder, threads=threads)
 
     def with_delta(self, delta: Segment, cell: NDArray[np.int32]) -> ClusteredIndex:
         """Return the same index with another later segment, the cells of whose rows are known, shape (n,)."""
@@ -173,6 +168,16 @@ class ClusteredIndex:
         """Sketches of the cells' centres, shape (sketch_words, n_cells)."""
         return sketches_of(self.centres, np.arange(len(self.centres), dtype=np.int32), self.bits)
 
+    @cached_property
+    def _ratio(self) -> float:
+        """Bits in which near barcodes differ, for each bit of their sketches."""
+        part = self.main_cells
+        some = np.linspace(0, len(part.rows) - 1, min(FEW_PAIRS, len(part.rows))).astype(np.int64)
+        cell = np.searchsorted(part.starts, some, "right") - 1
+        far = pair_distances(self.main.barcodes[part.rows[some]], self.centres[cell]).sum()
+        sketched = pair_distances(part.sketches[:, some].T, self.centre_sketches[:, cell].T).sum()
+        return float(far / sketched) if sketched else 64 * self.main.words / len(self.bits)
+
     def search(
         self,
         barcodes: ArrayLike,
@@ -180,7 +185,7 @@ class ClusteredIndex:
         k: int = 50,
         radius: int | None = None,
         probes: int = 32,
-        margin: float = 2.0,
+        margin: float = 1.75,
         mask: Mask | None = None,
         which: ArrayLike | None = None,
         threads: int = 1,
@@ -202,13 +207,13 @@ class ClusteredIndex:
         masks = Masks.over(mask, len(codes), which)
         most = 64 * self.main.words
         reach = most if radius is None else min(int(radius), most)
-        table = reaches(most, len(self.bits), margin)
+        tables = reaches(most, len(self.bits), self._ratio, margin), reaches(most, most // 2, 2.0, margin)
         main, delta = self._parts
 
         def work(a: int, b: int) -> NeighbourLists:
             rows, near, counts = search_many(
                 self.centres, self.centre_sketches, self.bits, main, delta, codes[a:b], masks.allowed,
-                masks.which[a:b], probes, table, reach, k,
+                masks.which[a:b], probes, *tables, reach, k,
             )  # fmt: skip
             return NeighbourLists.from_table(rows, near, counts)
 

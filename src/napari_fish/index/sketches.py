@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from napari_fish.index.arrays import Barcodes, frozen
-from napari_fish.index.hamming import BLOCK, add_bits, popcount, prefetch
+from napari_fish.index.hamming import BLOCK, popcount, prefetch
 
 
 @njit(nogil=True, cache=True)
@@ -71,29 +71,21 @@ def _eight_sketches(_context: Any, planes: Any, _at: Any, query: Any, out: Any, 
 
 @njit(nogil=True, cache=True)
 def near_sketches(
-    planes: NDArray[np.uint64], start: int, stop: int, query: NDArray[np.uint64], most: int,
-    out: NDArray[np.int32], hits: NDArray[np.int32],
+    planes: NDArray[np.uint64], start: int, stop: int, query: NDArray[np.uint64], most: int, out: NDArray[np.int32]
 ) -> Any:  # fmt: skip
-    """Write the distances of sketches ``start:stop`` to the front of ``out``, and which are at most so far to ``hits``.
-
-    Hits are counted from ``start``; return how many there are.
-    """
-    found, row = 0, start
+    """Write the distances of at most 64 sketches to ``out``; return bit i set where that of ``start + i`` is at most so far."""
+    near, row = np.int64(0), start
     while len(planes) == 4 and row + 8 <= stop:
-        near, first = np.int64(0), row
-        while row + 8 <= stop and row < first + 64:
-            near |= _eight_sketches(planes, row, query, out, row - start, most) << (row - first)
-            row += 8
-        found = add_bits(near, first - start, hits, found)
+        near |= _eight_sketches(planes, row, query, out, row - start, most) << (row - start)
+        row += 8
     while row < stop:
         distance = np.uint64(0)
         for word in range(len(planes)):
             distance += popcount(planes[word, row] ^ query[word])
         out[row - start] = distance
-        hits[found] = row - start
-        found += np.int64(distance) <= most
+        near |= np.int64(np.int64(distance) <= most) << (row - start)
         row += 1
-    return found
+    return near
 
 
 @njit(nogil=True, cache=True)
@@ -104,16 +96,46 @@ def expect_sketches(planes: NDArray[np.uint64], start: int, stop: int) -> None:
             prefetch(planes, word, i)
 
 
-def reaches(bits: int, sketch_bits: int, margin: float) -> NDArray[np.int64]:
+def choose_bits(flips: NDArray[np.uint8], one_in: int) -> NDArray[np.int32]:
+    """Choose the bits of the sketch: those whose sum says most about how many bits differ.
+
+    Parameters
+    ----------
+    flips : uint8, shape (n, n_bits)
+        Which bits differ, in some pairs of near barcodes.
+    one_in
+        One bit in so many is chosen; a whole number of words, at least one.
+    """
+    n_bits = flips.shape[1]
+    wanted = min(n_bits, max(64, -(-n_bits // (one_in * 64)) * 64))
+    table = flips.astype(np.float32)
+    together = (table.T @ table).astype(np.float64)
+    with_all, alone = together.sum(axis=1), together.diagonal()
+    chosen = np.zeros(n_bits, np.bool_)
+    shared, own, with_chosen = 0.0, 1e-9, np.zeros(n_bits)
+    # One after the other, that with which the sum of the chosen follows the sum of all most closely.
+    for _ in range(wanted):
+        score = (shared + with_all) ** 2 / (own + 2 * with_chosen + alone)
+        best = int(np.argmax(np.where(chosen, -1, score)))
+        chosen[best] = True
+        shared += with_all[best]
+        own += 2 * with_chosen[best] + alone[best]
+        with_chosen += together[best]
+    return frozen(np.flatnonzero(chosen), np.int32)
+
+
+def reaches(bits: int, sketch_bits: int, ratio: float, margin: float) -> NDArray[np.int64]:
     """Return, for each distance of barcodes, the farthest sketch that is still looked at to find nearer ones.
 
-    A sketch that differs in s of its bits stands for a barcode that differs in about ``s * bits / sketch_bits``. One
-    is looked at unless it would have to be more than ``margin`` standard deviations nearer than that.
+    A sketch that differs in s of its bits stands for a barcode that differs in about ``s * ratio``. One is looked
+    at unless it would have to be more than ``margin`` standard deviations nearer than that.
     """
     share = np.arange(sketch_bits + 1) / sketch_bits
     # The bits of the sketch are some of the barcode's, and what they say of themselves is certain.
     off = bits * np.sqrt(share * (1 - share) / sketch_bits * (1 - sketch_bits / bits))
-    least = share * bits - margin * off if np.isfinite(margin) else np.full(sketch_bits + 1, -1.0)
+    least = np.arange(sketch_bits + 1) * ratio - margin * off
     # Where nearly no bit differs the deviation grows faster than the distance.
     least = np.minimum.accumulate(least[::-1])[::-1]
+    if np.isinf(margin):
+        least[:] = -1
     return frozen(np.searchsorted(least, np.arange(bits + 1), "right") - 1, np.int64)

@@ -67,7 +67,8 @@ class SlideRows:
     def _left(self, mask: NDArray[np.bool_]) -> NDArray[np.int32] | None:
         """Return the rows a mask leaves, or None where they are many."""
         most = min(MOST_LISTED, len(self.rows) // ONE_IN)
-        if np.count_nonzero(mask) > most:
+        # Slides are of about one size: a mask that leaves nearly all of them is not looked at further.
+        if np.count_nonzero(mask) * len(self.rows) > 4 * most * max(1, len(mask)):
             return None
         slides = np.flatnonzero(mask)
         begin, end = self.first[slides], self.first[slides + 1]

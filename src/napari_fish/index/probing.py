@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from napari_fish.index.arrays import Barcodes
 from napari_fish.index.hamming import BLOCK, eight_words, keep_if_near, prefetch, row_distance
-from napari_fish.index.sketches import expect_sketches, near_sketches, sketch_into
+from napari_fish.index.sketches import expect_cell, near_sketches, sketch_into
 from napari_fish.index.words import lowest
 
 # Centres compared in full: so many for each cell that is wanted, and never fewer than so many.
@@ -55,10 +55,11 @@ def _nearest_first(
     order: NDArray[np.int64],
 ) -> None:  # fmt: skip
     """Write the nearest of n cells to ``order``, nearest first, equal ones as they come."""
-    starts[:] = 0
+    low, high = near[:n].min(), near[:n].max()
+    starts[low : high + 2] = 0
     for i in range(n):
         starts[near[i] + 1] += 1
-    for d in range(1, len(starts)):
+    for d in range(low + 1, high + 1):
         starts[d] += starts[d - 1]
     for i in range(n):
         at = starts[near[i]]
@@ -115,6 +116,9 @@ def _compare(
     """
     k, in_main, in_halves = len(best), len(main), main.shape[1] == 16
     bound = best[k - 1] if count == k else radius
+    for i in range(min(AHEAD, n)):
+        if rows[i] < in_main:
+            prefetch(main, rows[i], 0)
     for begin in range(0, n, HALVES):
         reach, half_reach, left = reaches[bound], half_reaches[bound], begin
         for i in range(begin, min(begin + HALVES, n)):
@@ -163,6 +167,7 @@ def search_many(
     counts = np.zeros(n, np.int64)
     sketches = np.zeros((len(planes), n), np.uint64)
     sketch_into(queries, np.arange(n).astype(np.int32), bits, sketches)
+    row_table = of_row.reshape((1, len(of_row)))
     probes = min(probes, n_cells)
     wanted = min(n_cells, max(FEWEST_CENTRES, CENTRES_A_PROBE * probes))
     cells, from_centre = np.empty(n_cells, np.int64), np.empty(n_cells, np.int32)
@@ -181,7 +186,7 @@ def search_many(
         for i in range(probes):
             cell = order[i]
             if i + 1 < probes:
-                expect_sketches(planes, starts[order[i + 1]], starts[order[i + 1] + 1])
+                expect_cell(planes, row_table, starts[order[i + 1]], starts[order[i + 1] + 1])
             size = starts[cell + 1] - starts[cell] + more_starts[cell + 1] - more_starts[cell]
             if length + size > len(rows):
                 rows, near = _grown(rows, near, length, 2 * (length + size))

@@ -89,11 +89,14 @@ def near_sketches(
 
 
 @njit(nogil=True, cache=True)
-def expect_sketches(planes: NDArray[np.uint64], start: int, stop: int) -> None:
-    """Ask memory for the sketches of a cell that comes next."""
+def expect_cell(planes: NDArray[np.uint64], rows: NDArray[np.int32], start: int, stop: int) -> None:
+    """Ask memory for the sketches and row numbers, shape (1, n), of a cell that comes next."""
+    stop = min(stop, start + BLOCK)
     for word in range(len(planes)):
-        for i in range(start, min(stop, start + BLOCK), 8):
+        for i in range(start, stop, 8):
             prefetch(planes, word, i)
+    for i in range(start, stop, 16):
+        prefetch(rows, 0, i)
 
 
 def choose_bits(flips: NDArray[np.uint8], one_in: int) -> NDArray[np.int32]:

@@ -140,7 +140,7 @@ def _compare(
             rows[left], near[left] = row, half
             is_left = np.int64(half <= half_reach)
             prefetch(main, row, 8 * is_left)
-            left += is_left
+            left += int(is_left)
         for i in range(begin, left):
             distance = near[i] + eight_words(main, rows[i], 8, query)
             if distance < best[k - 1]:

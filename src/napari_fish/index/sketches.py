@@ -133,12 +133,12 @@ def reaches(bits: int, sketch_bits: int, ratio: float, margin: float) -> NDArray
     A sketch that differs in s of its bits stands for a barcode that differs in about ``s * ratio``. One is looked
     at unless it would have to be more than ``margin`` standard deviations nearer than that.
     """
+    if np.isinf(margin):
+        return frozen(np.full(bits + 1, sketch_bits), np.int64)
     share = np.arange(sketch_bits + 1) / sketch_bits
     # The bits of the sketch are some of the barcode's, and what they say of themselves is certain.
     off = bits * np.sqrt(share * (1 - share) / sketch_bits * (1 - sketch_bits / bits))
     least = np.arange(sketch_bits + 1) * ratio - margin * off
     # Where nearly no bit differs the deviation grows faster than the distance.
     least = np.minimum.accumulate(least[::-1])[::-1]
-    if np.isinf(margin):
-        least[:] = -1
     return frozen(np.searchsorted(least, np.arange(bits + 1), "right") - 1, np.int64)

@@ -25,6 +25,14 @@ def real_data() -> Path:
     return DATA
 
 
+@pytest.fixture(scope="session")
+def installed_plugins() -> None:
+    """Let napari know all readers and widgets that are installed; it takes them only once."""
+    from napari.plugins import _initialize_plugins
+
+    _initialize_plugins()
+
+
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Build and search without networks."""

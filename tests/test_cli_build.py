@@ -113,6 +113,18 @@ def test_slides_are_added_labelled_and_removed(home: Path, capsys) -> None:
     assert code == 1 and "no slide 'neu'" in err
 
 
+def test_columns_of_the_labels_can_be_named_when_slides_are_built_or_added(home: Path, capsys) -> None:
+    new = write_slide(home / "neu.tif", "normal", 41)
+    (home / "odd.csv").write_text("what,finding,by\nneu.tif,a gland,me\n")
+    named = ("--labels", home / "odd.csv", "--column", "slide=what", "--column", "Diagnosis=finding")
+    assert run(capsys, "add", home / "a b.fish", new, *named)[0] == 0
+    assert records(home / "a b.fish")["neu.tif"].diagnosis == "a gland"
+    assert run(capsys, "build", new, "-o", home / "odd.fish", *named)[0] == 0
+    assert records(home / "odd.fish")["neu.tif"].diagnosis == "a gland"
+    code, _, err = run(capsys, "add", home / "a b.fish", new, *named[2:])
+    assert code == 2 and "--labels" in err
+
+
 def test_verify_reports_a_digest_mends_snapshots_and_names_damage(home: Path, capsys) -> None:
     database = home / "a b.fish"
     code, out, _ = run(capsys, "verify", database, "--json")

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from napari.components import ViewerModel
-from napari.plugins import _initialize_plugins
 from napari.utils.notifications import notification_manager
 from numpy.typing import NDArray
 
@@ -21,9 +20,8 @@ RGB = NDArray[np.uint8]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def plugins() -> None:
+def plugins(installed_plugins: None) -> None:
     """All readers that are installed."""
-    _initialize_plugins()
 
 
 @pytest.fixture(scope="session")

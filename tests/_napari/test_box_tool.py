@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from napari.components import ViewerModel
 from napari.utils.interactions import mouse_move_callbacks, mouse_press_callbacks, mouse_release_callbacks
+from qtpy.QtCore import Qt
 
 from napari_fish._napari.box_tool import LAYER, BoxTool
 
@@ -167,4 +168,24 @@ def test_in_a_real_viewer_dragging_the_box_leaves_the_camera_alone(make_viewer: 
     assert x > 101 and y > 101
     np.testing.assert_allclose((width, height), (150, 100), rtol=1e-5)
     assert viewer.scene.camera.center == before
+    tool.forget()
+
+
+@pytest.mark.parametrize("way", ["place", "draw"])
+def test_escape_stops_placing_and_is_naparis_own_key_before_and_after(
+    make_viewer: Callable[..., Any], qtbot: Any, way: str
+) -> None:
+    viewer = make_viewer(show=True)
+    viewer.add_image(PIXELS, rgb=True, name="slide", scale=(0.5, 0.5), units="um")
+    slide = viewer.layers["slide"].__wrapped__
+    tool = BoxTool(viewer)
+    tool.put(slide, (10, 20, 100, 100))
+    before = dict(tool.layer.keymap)
+    getattr(tool, way)(slide, 100)
+    assert tool.placing
+    qtbot.keyClick(viewer.__wrapped__.window._qt_window, Qt.Key.Key_Escape)
+    assert not tool.placing
+    assert region(tool) == (10, 20, 100, 100)
+    assert tool.layer.mode == "pan_zoom"
+    assert dict(tool.layer.keymap) == before
     tool.forget()

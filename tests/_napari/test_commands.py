@@ -13,8 +13,10 @@ from napari.layers import Image, Labels, Points, Shapes
 from napari.utils.key_bindings import coerce_keybinding
 from napari.utils.shortcuts import default_shortcuts
 from npe2 import PluginManager
+from qtpy.QtWidgets import QFileDialog, QLabel
 
 from napari_fish._napari import commands, preferences
+from napari_fish._napari.docks import show_widget
 from napari_fish._napari.shortcuts import SHORTCUTS, bind_shortcuts, with_shortcut
 
 OURS = (
@@ -27,6 +29,16 @@ OURS = (
     "search_again",
     "stop_searching",
     "open_database",
+    "compare_hits",
+    "clear_comparison",
+    "jump_to_hit",
+    "refine_answer",
+    "export_table",
+    "export_report",
+    "export_figure",
+    "build_database",
+    "inspect_database",
+    "evaluate_database",
 )
 
 
@@ -101,3 +113,24 @@ def test_commands_open_the_widget_and_use_it(
     commands.search_this_slide(viewer)
     assert "Open a database first" in widget.status.state.text()
     assert commands.search_widget(viewer) is widget
+
+
+def test_commands_for_results_without_an_answer_open_the_widget_that_says_what_to_do(
+    make_viewer: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setattr(preferences, "_file", lambda: tmp_path / "remembered.json")
+    viewer = make_viewer()
+    for name in ("clear_comparison", "compare_hits", "jump_to_hit", "refine_answer", "export_report"):
+        getattr(commands, name)(viewer)
+    assert "No database is open" in commands.results_widget(viewer).gallery.message
+    commands.evaluate_database(viewer)
+    assert (
+        "Open a database first" in show_widget(viewer, "Evaluate").findChild(QLabel, "evaluate.state").text()
+    )
+    commands.inspect_database(viewer)
+    assert show_widget(viewer, "Database").tabs.currentIndex() == 1
+    asked: list[bool] = []
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: asked.append(True) or "")
+    commands.build_database(viewer)
+    assert asked
+    assert show_widget(viewer, "Database").tabs.currentIndex() == 0

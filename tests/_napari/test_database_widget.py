@@ -73,7 +73,7 @@ def make_widget(qtbot: Any) -> Iterator[Callable[[], DatabaseWidget]]:
         widget.cancel()
         session = session_of(viewer)
         jobs = (widget.build._survey, widget.build._build, widget.inspect._look, widget.inspect._care)
-        idle = (*jobs, widget.build.form.device._job, widget.inspect.labels._job, session)
+        idle = (*jobs, widget.build.form.device._job, widget.inspect.labels._job, session, session._reading)
         qtbot.waitUntil(lambda idle=idle: not any(job.busy for job in idle), timeout=LONG)
         session.close()
 
@@ -108,7 +108,8 @@ def seen(qtbot: Any, widget: DatabaseWidget) -> None:
 
 def finished(qtbot: Any, widget: DatabaseWidget) -> None:
     """Wait until nothing is going on any more, here or in what the widgets share."""
-    jobs = (widget.build._build, widget.build._survey, widget.inspect._care, widget._session)
+    shared = widget._session
+    jobs = (widget.build._build, widget.build._survey, widget.inspect._care, shared, shared._reading)
     qtbot.waitUntil(lambda: not any(job.busy for job in jobs), timeout=LONG)
     qtbot.waitUntil(lambda: not widget.inspect._look.busy, timeout=LONG)
 
@@ -142,6 +143,8 @@ def test_a_folder_becomes_the_database_that_the_core_makes_of_it_and_is_open(
     assert "on CPU" in text
     assert "measured here" in text
     assert f"{SLIDES} of {SLIDES} slides labelled, 2 patients" in control(widget, "column_text").text()
+    made: list[Any] = []
+    widget.build.built.connect(lambda summary, encoder: made.append(encoder))
     control(widget, "build").click()
     assert widget.build.building
     finished(qtbot, widget)
@@ -151,6 +154,7 @@ def test_a_folder_becomes_the_database_that_the_core_makes_of_it_and_is_open(
     database = widget._session.database
     assert database is not None
     assert database.path == tmp_path / "my slides.fish"
+    assert [database.encoder] == made, "the encoder was loaded a second time"
     assert f"my slides.fish, {SLIDES} slides" in control(widget, "opened").text()
     assert f"{SLIDES} already done, 0 to do" in control(widget, "outlook").text()
     assert preferences.default_database() == str(database.path)
@@ -330,6 +334,24 @@ def test_a_database_is_counted_filtered_and_loses_the_slides_that_are_removed(
     assert {row[0] for row in table.shown.rows} == {"s0.tif", "s2.tif", "s3.tif"}
     assert widget._session.database is not None
     assert len(widget._session.database) == SLIDES - 1
+
+
+def test_a_removal_that_was_asked_for_is_not_confirmed_for_other_slides_nor_made_during_a_build(
+    qtbot: Any, widget: DatabaseWidget, archive: Path
+) -> None:
+    inspected(qtbot, widget, archive / "a.fish")
+    drop = control(widget, "remove")
+    widget.inspect.slides.selectRow(0)
+    drop.click()
+    assert "Click again" in drop.text()
+    widget.inspect.slides.selectRow(1)
+    assert drop.text() == "Remove …"
+    drop.click()
+    assert len(widget.inspect.inspection.slides) == SLIDES
+    widget.inspect.set_usable(False)
+    widget.inspect.show_database(archive / "a.fish")
+    finished(qtbot, widget)
+    assert not drop.isEnabled()
 
 
 def test_a_database_is_verified_compacted_relocated_copied_and_labelled(

@@ -13,6 +13,7 @@ from qtpy.QtWidgets import QWidget
 from napari_fish._napari.evaluate_widget import ALL_MODES, EvaluateWidget
 from napari_fish._napari.session import session_of
 from napari_fish.archive import open_database
+from napari_fish.evaluate import EvaluateParams
 from tests.evaluate.conftest import N, make_database
 
 
@@ -64,9 +65,10 @@ def test_a_run_fills_the_table_and_the_figures_and_can_be_saved(
     assert control(widget, "confusion_figure").renderer().isValid()
     assert control(widget, "hamming_figure").renderer().isValid()
     widget.save(tmp_path / "report.html")
+    qtbot.waitUntil(lambda: "Written" in control(widget, "state").text(), timeout=60_000)
     assert "<svg" in (tmp_path / "report.html").read_text(encoding="utf-8")
     widget.save(tmp_path / "nowhere" / "report.html")
-    assert "Cannot write" in control(widget, "state").text()
+    qtbot.waitUntil(lambda: "Cannot write" in control(widget, "state").text(), timeout=60_000)
 
 
 def test_what_is_shown_is_what_is_asked_for(widget: EvaluateWidget) -> None:
@@ -78,6 +80,8 @@ def test_what_is_shown_is_what_is_asked_for(widget: EvaluateWidget) -> None:
     control(widget, "k").setValue(3)
     params = widget.params()
     assert (params.target, params.within, params.mode, params.k) == ("stain", "site", "guided", 3)
+    control(widget, "reset").click()
+    assert widget.params() == EvaluateParams()
 
 
 def test_an_evaluation_can_be_cancelled_and_run_again(qtbot: Any, widget: EvaluateWidget) -> None:
@@ -112,6 +116,7 @@ def test_every_control_has_a_name_and_a_tooltip(widget: EvaluateWidget) -> None:
         "run",
         "cancel",
         "save",
+        "reset",
         "progress",
         "state",
         "modes",

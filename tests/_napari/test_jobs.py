@@ -6,8 +6,12 @@ import time
 from typing import Any
 
 import pytest
+from qtpy.QtCore import QObject, QThreadPool
+from qtpy.QtWidgets import QWidget
 
+from napari_fish._napari.controls import StateLine
 from napari_fish._napari.jobs import JobWorker
+from napari_fish._napari.one_job import OneJob
 from napari_fish.errors import Cancelled
 
 
@@ -68,3 +72,47 @@ def test_progress_is_told_about_ten_times_a_second_and_at_the_end(qtbot: Any) ->
     told = [args for name, args in run(qtbot, JobWorker(work)) if name == "progressed"]
     assert told[-1] == (1000, 1000)
     assert 2 <= len(told) <= 60
+
+
+def test_a_result_that_is_given_up_while_it_is_on_its_way_is_not_handed_over(qtbot: Any) -> None:
+    owner, told = QObject(), []
+    job = OneJob(owner)
+    job.cancelled.connect(lambda: told.append("cancelled"))
+    job.start(lambda result: told.append(result), lambda progress, should_stop: "result")
+    # The work is done, and its result waits for the event loop.
+    assert QThreadPool.globalInstance().waitForDone(20_000)
+    job.cancel()
+    qtbot.waitUntil(lambda: not job.busy, timeout=20_000)
+    assert told == ["cancelled"]
+
+
+def test_nobody_is_told_of_work_whose_owner_is_gone(qtbot: Any) -> None:
+    owner, told = QObject(), []
+    job = OneJob(owner)
+
+    def work(progress: Any, should_stop: Any) -> None:
+        while not should_stop():
+            time.sleep(0.01)
+
+    job.start(told.append, work)
+    (worker,) = job._now
+    owner.deleteLater()
+    qtbot.waitUntil(lambda: worker.cancelling, timeout=20_000)
+    assert QThreadPool.globalInstance().waitForDone(20_000)
+    qtbot.wait(20)
+    assert told == []
+
+
+def test_what_went_wrong_is_red_in_every_theme_and_what_follows_is_not(qtbot: Any) -> None:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    line = StateLine()
+    line.setParent(parent)
+    colours = []
+    for theme in ("background: #262930; color: #f0f1f2;", "background: #ffffff; color: #3b3a39;"):
+        parent.setStyleSheet(f"QWidget {{ {theme} }}")
+        line.say("It is broken.", wrong=True)
+        colours.append(line.palette().windowText().color().name())
+    assert colours == ["#ff8080", "#b3263a"]
+    line.say("It is well.")
+    assert line.palette().windowText().color().name() == "#3b3a39"

@@ -58,7 +58,7 @@ def widget(qtbot: Any, shown: ViewerModel) -> Iterator[MosaicWidget]:
     control(made, "MosaicParams.focus").setChecked(False)
     yield made
     made.close()
-    qtbot.waitUntil(lambda: made._worker is None or not made._worker.is_running, timeout=20_000)
+    qtbot.waitUntil(lambda: not made._job.busy, timeout=20_000)
 
 
 def control(widget: QWidget, name: str) -> Any:
@@ -138,7 +138,7 @@ def test_a_change_is_previewed_by_itself_once_nothing_changes_any_more(
     control(widget, "mosaic.live").setChecked(True)
     for share in (0.2, 0.25, 0.3):
         control(widget, "MosaicParams.white_share").setValue(share)
-    assert widget._worker is None
+    assert not widget._job.busy
     wait_for(qtbot, widget, "in the mosaic")
     assert widget.mosaic is not None
     assert widget.mosaic.params.white_share == pytest.approx(0.3)
@@ -146,10 +146,9 @@ def test_a_change_is_previewed_by_itself_once_nothing_changes_any_more(
 
 def test_a_newer_preview_supersedes_the_one_under_way(qtbot: Any, widget: MosaicWidget) -> None:
     widget.preview()
-    first = widget._worker
+    (first,) = widget._job._now
     control(widget, "MosaicParams.clusters").setValue(3)
     widget.preview()
-    assert first is not None
     assert first.cancelling
     wait_for(qtbot, widget, "in the mosaic")
     assert widget.mosaic is not None
@@ -205,7 +204,7 @@ def test_an_unknown_pixel_size_asks_for_the_spin_box(qtbot: Any) -> None:
     qtbot.addWidget(widget)
     widget._pause.stop()
     widget.preview()
-    assert "State it above" in state(widget)
+    wait_for(qtbot, widget, "State it above")
     for name in ("artefacts", "focus"):
         control(widget, f"MosaicParams.{name}").setChecked(False)
     control(widget, "mosaic.mpp").setValue(2.0)

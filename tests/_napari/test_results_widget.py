@@ -314,3 +314,22 @@ def test_judgements_wait_until_they_were_searched_with() -> None:
     assert pending_judgements(old.judge(one, False).judge(two, True), old) == 2
     assert pending_judgements(old.judge(one, False).judge(one, True), old) == 0
     assert pending_judgements(Feedback(), old) == 1
+
+
+def test_slides_added_to_the_database_leave_the_answer_as_it_is(
+    qtbot: Any, widget: ResultsWidget, session: Session
+) -> None:
+    ask(qtbot, session)
+    shown = widget.answer
+    with qtbot.waitSignal(session.database_changed, timeout=20_000):
+        session.refresh()
+    assert shown is not None
+    assert widget.answer is shown
+    assert cards(widget)
+
+
+def test_reading_what_is_new_does_not_stop_a_search(qtbot: Any, session: Session) -> None:
+    with qtbot.waitSignals([session.answered, session.database_changed], timeout=20_000):
+        session.search("id:s0", None, PARAMS)
+        session.refresh()
+    assert session.current is not None

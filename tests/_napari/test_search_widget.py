@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -309,6 +310,17 @@ def test_a_dropped_database_is_opened(qtbot: Any, bare: SearchWidget, archive: P
     qtbot.waitUntil(lambda: session(bare).current is not None, timeout=PATIENCE_MS)
     rest(qtbot, bare)
     assert session(bare).current.layer == "a"
+
+
+def test_a_search_while_another_database_is_opened_waits_for_that(
+    qtbot: Any, widget: SearchWidget, archive: Path, tmp_path: Path
+) -> None:
+    other = Path(shutil.copytree(archive / "small.fish", tmp_path / "other.fish"))
+    widget.picker.open(other)
+    widget.search_slide()
+    qtbot.waitUntil(lambda: session(widget).current is not None, timeout=PATIENCE_MS)
+    rest(qtbot, widget)
+    assert session(widget).database.path == other
 
 
 def test_a_query_that_fails_says_why_and_the_next_one_works(

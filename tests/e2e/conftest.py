@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from napari.plugins import _initialize_plugins
 from pytestqt.exceptions import TimeoutError
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtWidgets import QApplication, QWidget
@@ -26,9 +25,8 @@ SLIDES = (("one", "lymphoma"), ("two", "sarcoma"), ("three", "lymphoma"), ("four
 
 
 @pytest.fixture(scope="session", autouse=True)
-def plugins() -> None:
+def plugins(installed_plugins: None) -> None:
     """All readers that are installed."""
-    _initialize_plugins()
 
 
 @pytest.fixture(scope="session")
@@ -91,7 +89,7 @@ class User:
     def clicks_on_slide(self, layer: Any, row: float, column: float) -> None:
         """Click on a slide at a share of its height and width."""
         canvas = self.viewer.__wrapped__.window._qt_viewer.canvas
-        world = layer.extent.world
+        world = layer.extent.world[:, -2:]
         point = world[0] + (world[1] - world[0]) * (row, column)
         scene = to_scene(self.viewer, layer, [point])[0]
         camera, (height, width) = self.viewer.scene.camera, self.viewer.canvas.size

@@ -27,6 +27,8 @@ COLOUR = "#ffd166"
 FILL = "transparent"
 EDGE = 1 / 40
 """Width of the outline as a share of the box's side."""
+STOP_KEY = "Escape"
+"""Stops placing the box. Bound to its layer, and only meanwhile, so it takes nothing from napari."""
 CLICK_PX = 4
 """A mouse that moved no further between press and release has clicked."""
 
@@ -112,9 +114,11 @@ class BoxTool(QObject):
             return
         shapes = self.layer
         if shapes is not None:
-            if self._state == "place":
-                self._set(shapes, self._before)
+            self._quiet = True  # napari finishes what is half drawn
             shapes.mode = "pan_zoom"
+            if self._state == "place" or len(shapes.data) != len(self._before):
+                self._set(shapes, self._before)
+            self._quiet = False
         self._set_state("")
 
     def _start(self, slide: Any, side: float, state: str) -> None:
@@ -129,7 +133,14 @@ class BoxTool(QObject):
     def _set_state(self, state: str) -> None:
         if state != self._state:
             self._state = state
+            shapes = self.layer
+            if shapes is not None:
+                shapes.bind_key(STOP_KEY, self._stop_by_key if state else None, overwrite=True)
             self.placing_changed.emit(bool(state))
+
+    def _stop_by_key(self, _: Any) -> None:
+        """Stop placing the box."""
+        self.stop()
 
     def _ready(self, slide: Any, side: float) -> Any:
         """Return the layer of the box, on top and lying like the slide."""

@@ -12,6 +12,8 @@ from typing import Any
 from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
 from napari_fish.building.summary import SlideDone, Summary, Under, Watch
+from napari_fish.encode import DEFAULT_ENCODER, Encoder, load_encoder
+from napari_fish.encode.device import load_torch_libraries
 from napari_fish.encode.rate import remember_rate
 
 FEWEST_PATCHES = 8
@@ -170,14 +172,13 @@ def run_build(
     *,
     progress: Any,
     should_stop: Any,
-) -> Summary:
+) -> tuple[Summary, Encoder]:
     """Build as chosen, telling ``news`` and obeying ``brake``; how fast it went is remembered."""
-    from napari_fish.encode import DEFAULT_ENCODER, load_encoder
-
+    load_torch_libraries()
     encoder = load_encoder(choices.params.encoder or DEFAULT_ENCODER, choices.params.device)
     start = brake.seconds
     try:
-        return build(
+        summary = build(
             choices.slides,
             choices.database,
             choices.labels or None,
@@ -189,6 +190,7 @@ def run_build(
             columns=choices.columns,
             only=only,
         )
+        return summary, encoder
     finally:
         patches, seconds = news.patches, brake.seconds - start
         if patches >= FEWEST_PATCHES and seconds > 0:

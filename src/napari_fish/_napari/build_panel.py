@@ -15,6 +15,7 @@ from napari_fish._napari.build_survey import Prospect, count, duration, look
 from napari_fish._napari.controls import named
 from napari_fish._napari.one_job import OneJob
 from napari_fish.building.summary import Summary
+from napari_fish.encode import Encoder
 
 PAUSE_MS = 300
 """Slides are looked at when nothing has been changed for so long."""
@@ -31,8 +32,8 @@ class BuildPanel(QWidget):
     """Slides done and all slides; 0, 0 where that is not known."""
     running = Signal(bool)
     """A build began or ended."""
-    built = Signal(object)
-    """The :class:`~napari_fish.building.summary.Summary` of a build that came to its end."""
+    built = Signal(object, object)
+    """The :class:`~napari_fish.building.summary.Summary` of a build that came to its end, and its encoder."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,6 +84,7 @@ class BuildPanel(QWidget):
         if not choices.slides or not choices.database:
             self.said.emit(EMPTY if not choices.slides else "Choose where the database will be.", True)
             return
+        self._pause.stop()
         self._survey.cancel()
         self._remember(choices)
         params = choices.params
@@ -118,6 +120,12 @@ class BuildPanel(QWidget):
         if self.building:
             self.said.emit("Stopping after the patch in progress …", False)
             self._build.cancel()
+
+    def forget(self) -> None:
+        """Stop, and do not even look at slides any more."""
+        self.cancel()
+        self._build.ended.disconnect(self._ended)
+        self._clock.stop()
 
     def reset(self) -> None:
         """Go back to the beginning."""
@@ -178,7 +186,8 @@ class BuildPanel(QWidget):
         if self.building and not quiet and self._total:
             self.said.emit(f"Building: {self._done} of {count(self._total, 'slide')} done.", False)
 
-    def _finish(self, summary: Summary) -> None:
+    def _finish(self, made: tuple[Summary, Encoder]) -> None:
+        summary, encoder = made
         self._show_news()
         bad = len(summary.quarantined)
         text = f"Done in {duration(self._brake.seconds)}: {count(summary.slides, 'slide')}, "
@@ -188,7 +197,7 @@ class BuildPanel(QWidget):
         # What the labels say is shown where they are chosen.
         notes = [note for note in summary.notes if "abels" not in note]
         self.said.emit(" ".join([text, *notes]), False)
-        self.built.emit(summary)
+        self.built.emit(summary, encoder)
 
     def _failed(self, text: str) -> None:
         self._show_news()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from napari_fish._napari.build_job import Choices
-from napari_fish._napari.one_job import in_words
+from napari_fish._napari.notify import in_words
 from napari_fish.building.outlook import Outlook, outlook
 from napari_fish.database.labels import label_slides, read_labels
 from napari_fish.database.sheets import enumerated, read_sheet
@@ -140,9 +140,10 @@ def measured_rate(encoder: str | None, device: str, measure: bool) -> tuple[floa
     """Return patches per second of an encoder on a device, and which device it is; measured if need be."""
     from napari_fish.encode import DEFAULT_ENCODER, load_encoder
     from napari_fish.encode.bundle import find_bundle, read_card
-    from napari_fish.encode.device import keep_triton_out, pick_device
+    from napari_fish.encode.device import keep_triton_out, load_torch_libraries, pick_device
     from napari_fish.encode.rate import known_rate, measure_rate, remember_rate
 
+    load_torch_libraries()
     keep_triton_out()
     kind = str(pick_device(device))
     name = encoder or DEFAULT_ENCODER

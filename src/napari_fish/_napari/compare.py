@@ -14,8 +14,9 @@ from qtpy.QtCore import QObject, QTimer, Signal
 from napari_fish._napari.compare_cells import QUERY_COLOUR, fill, label, new_cell, scene_unit
 from napari_fish._napari.compare_pictures import Shelf, Shown, open_pictures
 from napari_fish._napari.hit_layers import CELL_KEY, grid_shape
-from napari_fish._napari.jobs import JobWorker
 from napari_fish._napari.magnification import zoom_to
+from napari_fish._napari.notify import in_words
+from napari_fish._napari.one_job import OneJob
 from napari_fish._napari.session import Answer, session_of
 from napari_fish._napari.view_state import ViewState
 from napari_fish.archive import Database
@@ -26,7 +27,7 @@ MOST_CELLS = 12
 """The query and eleven hits; more would be too small to judge."""
 SLIDES_KEPT_OPEN = 24
 LINKED = ("opacity", "gamma", "contrast_limits", "blending", "interpolation2d", "visible")
-MOMENT = 0.03
+MOMENT = 0.045
 """Seconds for which cells are drawn without letting the viewer answer."""
 SPACING = 6
 """Px between cells."""
@@ -61,14 +62,16 @@ class Comparison(QObject):
         self._cells: list[Image] = []
         self._pool: list[Image] = []
         self._shelf = Shelf()
-        self._worker: JobWorker | None = None
+        self._job = OneJob(self)
+        self._job.progressed.connect(self.progressed)
+        self._job.failed.connect(self._failed)
         self._steps: Iterator[None] = iter(())
         # A few cells at a time, so that the viewer answers in between.
         self._timer = QTimer(self)
         self._timer.timeout.connect(self._step)
         session = session_of(viewer)
         session.answered.connect(self._follow)
-        session.database_changed.connect(self.clear)
+        session.database_changed.connect(self._database_changed)
 
     @property
     def _viewer(self) -> Any:
@@ -82,7 +85,7 @@ class Comparison(QObject):
     @property
     def busy(self) -> bool:
         """Whether slides are being opened or drawn."""
-        return self._worker is not None or self._timer.isActive()
+        return (self._job.busy and not self._job.stopping) or self._timer.isActive()
 
     @property
     def layers(self) -> tuple[Image, ...]:
@@ -106,15 +109,9 @@ class Comparison(QObject):
             colour_of = partial(Colours.of_answers([answer.results]).of, dark=True)
         layers = [one for one in self._viewer.layers if isinstance(one, Image) and not self._is_cell(one)]
         layer = next((one for one in layers if answer.layer and one.name == answer.layer), None)
-        worker = JobWorker(
-            open_pictures, answer, database, layer, layers, self._shelf, MOST_CELLS - 1
-        )  # fmt: skip
-        worker.progressed.connect(self.progressed)
-        worker.returned.connect(partial(self._opened, worker, colour_of))
-        worker.errored.connect(partial(self._failed, worker))
-        self._worker = worker
+        done = partial(self._opened, colour_of)
+        self._job.start(done, open_pictures, answer, database, layer, layers, self._shelf, MOST_CELLS - 1)
         self.started.emit()
-        worker.start()
 
     def zoom_to(self, objective: float) -> None:
         """Show all cells, or the slide that is looked at, as through an objective: at 20 one px is 0.5 µm."""
@@ -148,24 +145,21 @@ class Comparison(QObject):
         else:
             self.show(answer, database)
 
+    def _database_changed(self, database: Database | None) -> None:
+        """Leave with the answer; slides that were added change nothing in it."""
+        if session_of(self._viewer).current is None:
+            self.clear()
+
     def _stop(self) -> None:
-        if self._worker is not None:
-            self._worker.cancel()
-            self._worker = None
+        self._job.cancel()
         self._timer.stop()
         self._steps = iter(())
 
-    def _failed(self, worker: JobWorker, error: Exception) -> None:
-        if worker is self._worker:
-            self._worker = None
-            self.failed.emit(
-                str(error) if isinstance(error, FishError) else f"{type(error).__name__}: {error}"
-            )
+    def _failed(self, text: str) -> None:
+        if not self._job.stopping:  # a database that is closed meanwhile is no news
+            self.failed.emit(text)
 
-    def _opened(self, worker: JobWorker, colour_of: Callable[[str], str], shown: Shown) -> None:
-        if worker is not self._worker:
-            return
-        self._worker = None
+    def _opened(self, colour_of: Callable[[str], str], shown: Shown) -> None:
         self._shelf.keep(SLIDES_KEPT_OPEN)
         self._steps = self._drawing(shown, colour_of)
         self._timer.start(0)
@@ -179,6 +173,9 @@ class Comparison(QObject):
         except StopIteration:
             self._timer.stop()
             self.changed.emit(True)
+        except Exception as error:  # noqa: BLE001 - the user shall not be left amid a half-drawn comparison
+            self.clear()
+            self.failed.emit(in_words(error))
 
     def _drawing(self, shown: Shown, colour_of: Callable[[str], str]) -> Iterator[None]:
         """Draw a comparison cell by cell."""

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from qtpy.QtWidgets import QComboBox
+from qtpy.QtCore import QEvent, Qt
+from qtpy.QtWidgets import QComboBox, QLabel
+
+from napari_fish._napari.look import look_of
+
+STATE_TIP = "What is open, running or wrong."
+STOPPING = "Stopping …"
 
 
 def offer(box: QComboBox, names: list[str]) -> bool:
@@ -24,3 +30,44 @@ def named(widget: str, control: Any, name: str, tip: str) -> Any:
     control.setObjectName(f"{widget}.{name}")
     control.setToolTip(tip)
     return control
+
+
+class StateLine(QLabel):
+    """Says what is open, running or wrong; what is wrong in the theme's colour for that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._wrong = False
+        self.setWordWrap(True)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it says what went wrong."""
+        return self._wrong
+
+    def say(self, text: str, wrong: bool = False) -> None:
+        """Say something; empty for nothing."""
+        self._wrong = wrong
+        if text != self.text():
+            self.setText(text)
+        self._colour()
+
+    def changeEvent(self, event: Any) -> None:
+        """Follow the theme."""
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.StyleChange):
+            self._colour()
+
+    def _colour(self) -> None:
+        wrong = getattr(self, "_wrong", False)  # Qt tells of changes before there is any
+        style = f"color: {look_of(self.parentWidget() or self).wrong.name()};" if wrong else ""
+        if style != self.styleSheet():
+            self.setStyleSheet(style)
+
+
+def state_line(widget: str) -> StateLine:
+    """Return the line of a widget that says how things are."""
+    line: StateLine = named(widget, StateLine(), "state", STATE_TIP)
+    return line

@@ -21,13 +21,14 @@ from qtpy.QtWidgets import (
 from napari_fish._napari import preferences
 from napari_fish._napari.build_panel import EMPTY, BuildPanel
 from napari_fish._napari.build_survey import count
-from napari_fish._napari.controls import named
-from napari_fish._napari.docks import Settler
+from napari_fish._napari.controls import named, state_line
+from napari_fish._napari.docks import DockedWidget
 from napari_fish._napari.inspect_panel import InspectPanel
 from napari_fish._napari.path_field import dropped_paths
 from napari_fish._napari.session import session_of
 from napari_fish.building.summary import Summary
 from napari_fish.database.schema import FILE
+from napari_fish.encode import Encoder
 
 if TYPE_CHECKING:
     import napari.viewer
@@ -36,7 +37,7 @@ OWNER = "database"
 WIDTH = 380
 
 
-class DatabaseWidget(QWidget):
+class DatabaseWidget(DockedWidget):
     """Builds, opens, inspects and looks after databases; the one that is open serves all our widgets.
 
     Parameters
@@ -47,7 +48,6 @@ class DatabaseWidget(QWidget):
 
     def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        Settler(self)
         self._session = session_of(viewer)
         self._make()
         self._connect()
@@ -63,24 +63,33 @@ class DatabaseWidget(QWidget):
         """Whether something long is going on here."""
         return self.build.building or self.inspect.busy
 
-    def open(self, path: str | Path) -> None:
-        """Open a database for all our widgets."""
+    def open(self, path: str | Path, encoder: Encoder | None = None) -> None:
+        """Open a database for all our widgets; with an encoder that is loaded already, if it is the right one."""
         if str(path):
             self._opening = True
             self.opened.setText(f"Opening {Path(path).name} …")
             if not self.busy:
                 self._say(self.opened.text())
-            self._session.open(path, preferences.preferred_device())
+            self._session.open(path, preferences.preferred_device(), encoder)
+
+    def show_page(self, title: str) -> None:
+        """Show the page *Build* or *Inspect*."""
+        pages = [self.tabs.tabText(i) for i in range(self.tabs.count())]
+        self.tabs.setCurrentIndex(pages.index(title))
+
+    def choose_slides(self) -> None:
+        """Ask for a folder of slides to build a database from."""
+        self.show_page("Build")
+        self.build.form.slides.ask()
 
     def cancel(self) -> None:
         """Stop what is going on; returns at once."""
         self.build.cancel()
         self.inspect.cancel()
 
-    def closeEvent(self, event: Any) -> None:
-        """Stop what is under way; finished slides are kept."""
-        self.cancel()
-        super().closeEvent(event)
+    def _let_go(self) -> None:
+        self.build.forget()
+        self.inspect.cancel()
 
     def dragEnterEvent(self, event: Any) -> None:
         """Take files and folders."""
@@ -93,7 +102,7 @@ class DatabaseWidget(QWidget):
             if (path / FILE).is_file():
                 self.open(path)
             else:
-                self.tabs.setCurrentIndex(0)
+                self.show_page("Build")
                 self.build.form.take(path)
         event.acceptProposedAction()
 
@@ -109,13 +118,13 @@ class DatabaseWidget(QWidget):
         else:
             self.opened.setText("No database is open.")
 
-    def _built(self, summary: Summary) -> None:
+    def _built(self, summary: Summary, encoder: Encoder) -> None:
         """Open what was built, or show what is new in it."""
         database = self._session.database
         if database is not None and database.path.resolve() == summary.database.resolve():
             self._session.refresh()
         else:
-            self.open(summary.database)
+            self.open(summary.database, encoder)
 
     def _altered(self, path: Path) -> None:
         database = self._session.database
@@ -124,7 +133,7 @@ class DatabaseWidget(QWidget):
 
     def _extend(self, path: str) -> None:
         self.build.form.extend(path)
-        self.tabs.setCurrentIndex(0)
+        self.show_page("Build")
         self._say("Choose a folder of slides to add.")
 
     def _running(self, *_: Any) -> None:
@@ -147,27 +156,27 @@ class DatabaseWidget(QWidget):
         self.bar.setValue(done)
         self.bar.setFormat(f"{done} of {total}" if total else "…")
 
-    def _say(self, text: str, wrong: bool = False) -> None:
-        style = "color: #e05050;" if wrong else ""
-        if (text, style) != (self.state.text(), self.state.styleSheet()):
-            self.state.setText(text)
-            self.state.setStyleSheet(style)
-
     def _connect(self) -> None:
         for panel in (self.build, self.inspect):
             panel.said.connect(self._say)
             panel.progressed.connect(self._progress)
             panel.running.connect(self._running)
         self.build.built.connect(self._built)
-        self.inspect.wanted.connect(self.open)
+        self.inspect.wanted.connect(lambda path: self.open(path))
         self.inspect.extend.connect(self._extend)
         self.inspect.altered.connect(self._altered)
         self.stop.clicked.connect(self.cancel)
         self.hold.clicked.connect(self._pause)
-        self._session.database_changed.connect(self._opened)
-        self._session.failed.connect(self._failed)
-        self._session.ended.connect(self._session_ended)
+        self._listen()
         self._running()
+
+    def _heard(self) -> tuple[tuple[Any, Any], ...]:
+        session = self._session
+        return (
+            (session.database_changed, self._opened),
+            (session.failed, self._failed),
+            (session.ended, self._session_ended),
+        )
 
     def _failed(self, text: str) -> None:
         """Say why a database could not be opened; searches that fail are another widget's."""
@@ -192,9 +201,8 @@ class DatabaseWidget(QWidget):
         self.bar = named(OWNER, QProgressBar(), "progress", "How far it is.")
         self.hold = named(OWNER, QPushButton("Pause"), "pause", "Hold the build, or let it go on.")
         self.stop = named(OWNER, QPushButton("Cancel"), "cancel", "Stop; finished slides are kept.")
-        self.state = named(OWNER, QLabel(), "state", "What is open, running or wrong.")
-        self.state.setWordWrap(True)
-        self.state.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.state = state_line(OWNER)
+        self._say = self.state.say
         row = QHBoxLayout()
         row.addWidget(self.bar, 1)
         row.addWidget(self.hold)

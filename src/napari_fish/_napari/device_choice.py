@@ -62,7 +62,13 @@ class DeviceChoice(QWidget):
 
 def found_devices(progress: Any = None, should_stop: Any = None) -> dict[str, str]:
     """Return the devices of this machine with a text for people; the first, ``auto``, is the fastest."""
-    from napari_fish.encode.device import available_devices, describe_device, keep_triton_out
+    from napari_fish.encode.device import (
+        available_devices,
+        describe_device,
+        keep_triton_out,
+        load_torch_libraries,
+    )
 
+    load_torch_libraries()
     keep_triton_out()
     return {device: describe_device(device) for device in ("auto", *available_devices())}

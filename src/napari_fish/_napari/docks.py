@@ -31,7 +31,8 @@ class Settler(QObject):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Look out for the first time that the widget is shown."""
-        if watched is self._widget and event.type() == QEvent.Type.Show:
+        # The type first: a widget that goes unseen tells of it when nothing else of this object is left.
+        if event.type() == QEvent.Type.Show and watched is self._widget:
             self._widget.removeEventFilter(self)
             QTimer.singleShot(0, self._settle)  # not while Qt is still laying it out
         return False
@@ -53,6 +54,58 @@ class Settler(QObject):
             dock.raise_()
         window.resizeDocks([dock], [SIDE_PX], Qt.Orientation.Horizontal)
         dock.setProperty(_SETTLED, True)
+
+
+class DockedWidget(QWidget):
+    """A widget in a dock, which lets go of the viewer when it is closed.
+
+    napari's close button closes no widget: it only takes it out of its dock, where it would go on listening.
+
+    Parameters
+    ----------
+    parent
+        As for every widget.
+    bottom
+        As for :class:`Settler`.
+    """
+
+    def __init__(self, parent: QWidget | None = None, bottom: bool = False) -> None:
+        self._docked = self._forgotten = False
+        super().__init__(parent)
+        Settler(self, bottom)
+
+    def closeEvent(self, event: Any) -> None:
+        """Let go of the viewer."""
+        self.forget()
+        super().closeEvent(event)
+
+    def event(self, event: Any) -> bool:
+        """Let go of the viewer when taken out of the dock."""
+        if event.type() == QEvent.Type.ParentChange:
+            if self.parent() is None and self._docked:
+                self.forget()
+            self._docked = self.parent() is not None
+        return super().event(event)
+
+    def forget(self) -> None:
+        """Let go of the viewer, for good; what is drawn stays."""
+        if not self._forgotten:
+            self._forgotten = True
+            self._let_go()
+            for signal, react in self._heard():
+                signal.disconnect(react)
+
+    def _let_go(self) -> None:
+        """Stop what is going on."""
+
+    def _heard(self) -> tuple[tuple[Any, Any], ...]:
+        """Return which signals of the viewer or its session are acted upon, and how."""
+        return ()
+
+    def _listen(self) -> None:
+        """Act upon signals from now on, until closed."""
+        for signal, react in self._heard():
+            signal.connect(react)
 
 
 def show_widget(viewer: Any, name: str) -> Any:

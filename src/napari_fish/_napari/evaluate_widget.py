@@ -23,13 +23,13 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_fish._napari.controls import named, offer
-from napari_fish._napari.docks import Settler
+from napari_fish._napari.controls import STOPPING, named, offer, state_line
+from napari_fish._napari.docks import DockedWidget
 from napari_fish._napari.evaluate_results import EvaluationTabs
-from napari_fish._napari.jobs import JobWorker
+from napari_fish._napari.one_job import OneJob
+from napari_fish._napari.preferences import preferred_device
 from napari_fish._napari.session import session_of
 from napari_fish.database import DiskStore
-from napari_fish.errors import FishError
 from napari_fish.evaluate import EvaluateParams, Evaluation, evaluate
 from napari_fish.evaluate.figures import ON_DARK, ON_PAPER, Theme
 from napari_fish.names import MODES, field_help
@@ -42,7 +42,7 @@ _HELP = field_help(EvaluateParams)
 _named = partial(named, "evaluate")
 
 
-class EvaluateWidget(QWidget):
+class EvaluateWidget(DockedWidget):
     """Says how well search works on the open database.
 
     Parameters
@@ -53,17 +53,14 @@ class EvaluateWidget(QWidget):
 
     def __init__(self, viewer: napari.viewer.Viewer) -> None:
         super().__init__()
-        Settler(self)
         self._viewer = viewer
         self._session = session_of(viewer)
-        self._worker: JobWorker | None = None
+        self._job, self._writing = OneJob(self), OneJob(self)
         self._found: Evaluation | None = None
         self._cohort: Path | None = None
         self._opening = False
         self._build()
-        self._session.database_changed.connect(self._database_changed)
-        self._session.failed.connect(self._not_opened)
-        viewer.events.theme.connect(self._theme_changed)
+        self._listen()
         self._database_changed(self._session.database)
 
     @property
@@ -90,43 +87,48 @@ class EvaluateWidget(QWidget):
         if database is None:
             self._say("Open a database first.", wrong=True)
             return
-        worker = JobWorker(_evaluate, database.path, self._cohort, self.params())
-        worker.progressed.connect(partial(self._progress, worker))
-        worker.returned.connect(partial(self._show, worker))
-        worker.errored.connect(partial(self._failed, worker))
-        worker.cancelled.connect(partial(self._stopped, worker))
-        self._worker = worker
+        self._job.start(self._show, _evaluate, database.path, self._cohort, self.params())
         self._bar.setValue(0)
         self._run_button.setEnabled(False)
         self._cancel_button.setEnabled(True)
         self._say(f"Asking {database.path.name} for its own slides …")
-        worker.start()
 
     def cancel(self) -> None:
         """Stop an evaluation under way; returns at once."""
-        if self._worker is not None:
-            self._worker.cancel()
-            self._say("Stopping …")
+        if self._job.busy:
+            self._job.cancel()
+            self._say(STOPPING)
+
+    def reset(self) -> None:
+        """Ask as at first."""
+        self.set_cohort(None)
+        for box in (self._target_box, self._within_box, self._mode_box):
+            box.setCurrentIndex(0)
+        self._k_box.setValue(EvaluateParams().k)
+        self._ablation_box.setChecked(EvaluateParams().ablation)
 
     def save(self, path: str | Path | None = None) -> None:
-        """Write the report; asks for a file where none is given."""
+        """Write the report in the background; asks for a file where none is given."""
         if self._found is None:
             return
         if path is None:
             path, _ = QFileDialog.getSaveFileName(self, "Save report", "evaluation.html", "Page (*.html)")
         if path:
-            try:
-                self._found.save(path)
-            except FishError as error:
-                self._say(str(error), wrong=True)
-                return
-            self._say(f"Written: {path}")
+            self._say(f"Writing {Path(path).name} …")
+            self._writing.start(self._written, _save, self._found, Path(path))
 
-    def closeEvent(self, event: Any) -> None:
-        """Stop what is under way."""
+    def _written(self, path: Path) -> None:
+        self._say(f"Written: {path}")
+
+    def _let_go(self) -> None:
         self.cancel()
-        self._viewer.events.theme.disconnect(self._theme_changed)
-        super().closeEvent(event)
+
+    def _heard(self) -> tuple[tuple[Any, Any], ...]:
+        return (
+            (self._session.database_changed, self._database_changed),
+            (self._session.failed, self._not_opened),
+            (self._viewer.events.theme, self._theme_changed),
+        )
 
     def _choose_database(self) -> None:
         path = QFileDialog.getExistingDirectory(self, "Open a database (NAME.fish)")
@@ -137,7 +139,7 @@ class EvaluateWidget(QWidget):
         """Open a database, for all our widgets."""
         self._opening = True
         self._say(f"Opening {Path(path).name} …")
-        self._session.open(path)
+        self._session.open(path, preferred_device())
 
     def _not_opened(self, message: str) -> None:
         """Tell what went wrong, if it was our request: searches of other widgets fail there."""
@@ -176,15 +178,12 @@ class EvaluateWidget(QWidget):
         self._save_button.setEnabled(False)
         self._tabs.setVisible(False)
 
-    def _progress(self, worker: JobWorker, done: int, total: int) -> None:
-        if worker is self._worker and not worker.cancelling:
+    def _progress(self, done: int, total: int) -> None:
+        if not self._job.stopping:
             self._bar.setMaximum(total)
             self._bar.setValue(done)
 
-    def _show(self, worker: JobWorker, found: Evaluation) -> None:
-        if worker is not self._worker:
-            return
-        self._ended()
+    def _show(self, found: Evaluation) -> None:
         self._found = found
         self._save_button.setEnabled(True)
         self._tabs.show_evaluation(found, self._theme())
@@ -204,26 +203,14 @@ class EvaluateWidget(QWidget):
     def _theme(self) -> Theme:
         return ON_PAPER if "light" in str(getattr(self._viewer, "theme", "dark")) else ON_DARK
 
-    def _failed(self, worker: JobWorker, error: Exception) -> None:
-        if worker is self._worker:
-            self._ended()
-            known = isinstance(error, FishError)
-            self._say(str(error) if known else f"{type(error).__name__}: {error}", wrong=True)
-
-    def _stopped(self, worker: JobWorker) -> None:
-        if worker is self._worker:
-            self._ended()
+    def _stopped(self) -> None:
+        if self._state.text() == STOPPING:
             self._say("Stopped.")
 
     def _ended(self) -> None:
-        self._worker = None
         self._bar.setValue(0)
         self._run_button.setEnabled(self._session.database is not None)
         self._cancel_button.setEnabled(False)
-
-    def _say(self, text: str, wrong: bool = False) -> None:
-        self._state.setText(text)
-        self._state.setStyleSheet("color: #e05050;" if wrong else "")
 
     def _build(self) -> None:
         """Lay out the controls."""
@@ -240,7 +227,7 @@ class EvaluateWidget(QWidget):
         self._mode_box.addItems([ALL_MODES, *MODES])
         self._k_box = _named(QSpinBox(), "k", _HELP["k"])
         self._k_box.setRange(1, 20)
-        self._k_box.setValue(5)
+        self._k_box.setValue(EvaluateParams().k)
         self._ablation_box = _named(QCheckBox("parts of the ranking"), "ablation", _HELP["ablation"])
         self._run_button = _named(
             QPushButton("Run"),
@@ -251,9 +238,10 @@ class EvaluateWidget(QWidget):
         self._save_button = _named(
             QPushButton("Save report …"), "save", "Write one page with all tables and figures."
         )
+        reset = _named(QPushButton("Reset"), "reset", "What is asked for as at first; what was found stays.")
         self._bar = _named(QProgressBar(), "progress", "How far the evaluation is.")
-        self._state = _named(QLabel(), "state", "What is open, running or wrong.")  # fmt: skip
-        self._state.setWordWrap(True)
+        self._state = state_line("evaluate")
+        self._say = self._state.say
         self._cancel_button.setEnabled(False)
         self._tabs = _named(EvaluationTabs(), "results", "What was found.")
         for box in (self._target_box, self._within_box, self._mode_box):
@@ -262,7 +250,7 @@ class EvaluateWidget(QWidget):
         self._cohort_button.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         layout = QVBoxLayout(self)
         layout.addLayout(self._form(open_button))
-        layout.addLayout(_in_line(self._run_button, self._cancel_button, self._save_button))
+        layout.addLayout(_in_line(self._run_button, self._cancel_button, self._save_button, reset))
         layout.addWidget(self._bar)
         layout.addWidget(self._state)
         layout.addWidget(self._tabs, 1)
@@ -272,6 +260,12 @@ class EvaluateWidget(QWidget):
         self._run_button.clicked.connect(self.run)
         self._cancel_button.clicked.connect(self.cancel)
         self._save_button.clicked.connect(lambda: self.save())
+        reset.clicked.connect(self.reset)
+        self._job.progressed.connect(self._progress)
+        self._job.cancelled.connect(self._stopped)
+        self._job.ended.connect(self._ended)
+        for job in (self._job, self._writing):
+            job.failed.connect(lambda text: self._say(text, wrong=True))
 
     def _form(self, open_button: QPushButton) -> QFormLayout:
         form = QFormLayout()
@@ -289,6 +283,11 @@ def _in_line(*controls: QWidget) -> QHBoxLayout:
     for control in controls:
         line.addWidget(control)
     return line
+
+
+def _save(found: Evaluation, path: Path, progress: Any, should_stop: Any) -> Path:
+    found.save(path)
+    return path
 
 
 def _evaluate(

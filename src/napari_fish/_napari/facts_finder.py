@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from qtpy.compat import isalive
 from qtpy.QtCore import QObject, Signal
 
 from napari_fish._napari.jobs import JobWorker
@@ -47,6 +48,7 @@ class FactsFinder(QObject):
         self._layers = []
 
     def _known(self, layer: Any, facts: LayerFacts) -> None:
-        if any(layer is one for one in self._layers):
+        # Qt's part may be gone with the window.
+        if isalive(self) and any(layer is one for one in self._layers):
             self._facts[id(layer)] = facts
             self.found.emit()

@@ -59,7 +59,7 @@ class ImportPanel(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(folded)
         self._job = OneJob(self)
-        self._job.failed.connect(self.columns.text.setText)
+        self._job.failed.connect(self.columns.complain)
         self.file.changed.connect(self._chosen)
         self.columns.changed.connect(self._look)
         self.patient.editingFinished.connect(self._look)

@@ -52,10 +52,12 @@ class InspectPanel(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.inspection: Inspection | None = None
+        self._usable = True
         self._make()
         self._look, self._care = OneJob(self), OneJob(self)
         self._sure = QTimer(self, singleShot=True, interval=SURE_MS)
         self._sure.timeout.connect(self._unsure)
+        self.slides.selectionModel().selectionChanged.connect(self._unsure)
         self._look.failed.connect(self._cannot)
         self._care.failed.connect(lambda text: self.said.emit(text, True))
         self._care.cancelled.connect(lambda: self.said.emit("Stopped.", False))
@@ -115,9 +117,13 @@ class InspectPanel(QWidget):
 
     def set_usable(self, usable: bool) -> None:
         """Let the database be changed, or not while a build is writing to it."""
+        self._usable = usable
+        self._enable()
+
+    def _enable(self) -> None:
         there = self.inspection is not None
         for button in (*self._buttons, self.drop, self.labels):
-            button.setEnabled(usable and there and not self.busy)
+            button.setEnabled(self._usable and there and not self.busy)
 
     def _run(self, what: str, work: Any, *args: Any) -> None:
         if self.inspection is None or self.busy:
@@ -125,7 +131,7 @@ class InspectPanel(QWidget):
         self.said.emit(what, False)
         self.progressed.emit(0, 0)
         self._care.start(self._did, work, self.inspection.path, *args)
-        self.set_usable(False)
+        self._enable()
         self.running.emit(True)
 
     def _did(self, text: str) -> None:
@@ -135,11 +141,12 @@ class InspectPanel(QWidget):
 
     def _ended(self) -> None:
         self.running.emit(False)
-        self.set_usable(True)
+        self._enable()
         if self.inspection is not None:
             self.show_database(self.inspection.path)
 
-    def _unsure(self) -> None:
+    def _unsure(self, *_: Any) -> None:
+        """Ask anew before anything is removed: time has passed, or other slides are selected."""
         self._sure.stop()
         self.drop.setText("Remove …")
 
@@ -167,7 +174,7 @@ class InspectPanel(QWidget):
             tip = "\n".join([record.slide, where, *known])
             rows.append((record.slide, record.diagnosis, record.site, record.patient, mosaics, tip))
         self.slides.shown.show(rows)
-        self.set_usable(True)
+        self._enable()
 
     def _count(self, *_: Any) -> None:
         found = self.inspection.count_by(self.column.currentText()) if self.inspection else []

@@ -8,7 +8,7 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QComboBox, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from napari_fish._napari.build_survey import ROLES, Understood
-from napari_fish._napari.controls import named
+from napari_fish._napari.controls import StateLine, named
 
 NONE = "(none)"
 _TIPS = {
@@ -37,8 +37,7 @@ class LabelsPanel(QWidget):
     def __init__(self, owner: str, prefix: str = "column") -> None:
         super().__init__()
         self._boxes = {role: named(owner, QComboBox(), f"{prefix}_{role}", _TIPS[role]) for role in ROLES}
-        self.text = named(owner, QLabel(), f"{prefix}_text", "How the labels fit the slides.")
-        self.text.setWordWrap(True)
+        self.text = named(owner, StateLine(), f"{prefix}_text", "How the labels fit the slides.")
         self._corrected: dict[str, str] = {}
         grid = QGridLayout()
         grid.setContentsMargins(0, 0, 0, 0)
@@ -46,12 +45,13 @@ class LabelsPanel(QWidget):
         grid.setVerticalSpacing(3)
         for number, (role, box) in enumerate(self._boxes.items()):
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-            box.setMinimumContentsLength(4)
+            box.setMinimumContentsLength(3)
             box.activated.connect(self._correct)
             row, column = divmod(number, 2)
             grid.addWidget(QLabel(role), row, 2 * column)
             grid.addWidget(box, row, 2 * column + 1)
-            grid.setColumnStretch(2 * column + 1, 1)
+            # The roles of the second column have longer names, and so have what is chosen for them.
+            grid.setColumnStretch(2 * column + 1, 2 + column)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         self._columns = QWidget()
@@ -68,8 +68,12 @@ class LabelsPanel(QWidget):
     def forget(self) -> None:
         """Forget the file and all corrections."""
         self._corrected = {}
-        self.text.clear()
+        self.text.say("")
         self.hide()
+
+    def complain(self, text: str) -> None:
+        """Say why a file could not even be looked at."""
+        self.show_understood(Understood(problem=text))
 
     def show_understood(self, understood: Understood | None) -> None:
         """Show how a file was understood; None where there is none."""
@@ -85,8 +89,7 @@ class LabelsPanel(QWidget):
             at = next((i for i in range(box.count()) if box.itemText(i).casefold() == chosen.casefold()), 0)
             box.setCurrentIndex(at)
             box.blockSignals(False)
-        self.text.setText(str(understood))
-        self.text.setStyleSheet("color: #e05050;" if understood.problem else "")
+        self.text.say(str(understood), bool(understood.problem))
 
     def _correct(self, *_: Any) -> None:
         """Take all boxes as they are: what was guessed for one must not move to another meanwhile."""

@@ -110,7 +110,7 @@ def _matching(path: Path, series: int | None, shape: tuple[int, int]) -> Pyramid
 
 def _with_stated_mpp(slide: PyramidSlide, layer: Any, user: float | None) -> PyramidSlide:
     """Return the slide with the pixel size that user or layer state, when it differs from the file's."""
-    stated, notes = (user, ()) if user is not None else _stated_mpp(layer)
+    stated, notes = (user, ()) if user is not None else stated_mpp(layer)
     if stated is not None:
         if user is None:
             stated *= image_shape(layer)[1] / slide.dimensions[0]
@@ -121,7 +121,7 @@ def _with_stated_mpp(slide: PyramidSlide, layer: Any, user: float | None) -> Pyr
     return slide
 
 
-def _stated_mpp(layer: Any) -> tuple[float | None, tuple[str, ...]]:
+def stated_mpp(layer: Any) -> tuple[float | None, tuple[str, ...]]:
     """Return µm per px as the layer states it, or None and why it was not believed."""
     sizes: Sequence[float] | None = world_um_per_pixel(layer)
     if sizes is not None and layer.source.reader_plugin == "napari-tiff" and set(sizes) == {1.0}:
@@ -147,7 +147,7 @@ def _resolution(layer: Any) -> tuple[float, float] | None:
 
 
 def _slide_of_pixels(layer: Any, viewer_layers: Iterable[Any] | None, user: float | None) -> LayerSlide:
-    stated, notes = (user, ()) if user is not None else _stated_mpp(layer)
+    stated, notes = (user, ()) if user is not None else stated_mpp(layer)
     mpp = Mpp(stated, MppSource.USER if stated is not None else MppSource.UNKNOWN)
     return LayerSlide(_colours(layer, viewer_layers), mpp, notes)
 

@@ -7,7 +7,7 @@ from typing import Any
 from napari.layers import Image
 
 from napari_fish._napari.coordinates import image_shape, micrometres, world_um_per_pixel
-from napari_fish._napari.layers import slide_of
+from napari_fish._napari.layers import slide_of, stated_mpp
 from napari_fish.errors import FishError, SlideError
 
 OBJECTIVES = (5, 10, 20, 40)
@@ -77,6 +77,9 @@ def looked_at(viewer: Any) -> Any:
 def _um_per_px(layer: Any, layers: Any) -> float:
     """Return the size of a px of a layer whose own units are no length."""
     assert world_um_per_pixel(layer) is None
+    stated, _ = stated_mpp(layer)
+    if stated is not None:  # opening the slide would hold up the viewer, and say the same
+        return stated
     with slide_of(layer, layers) as slide:
         if slide.mpp is None:
             raise SlideError(

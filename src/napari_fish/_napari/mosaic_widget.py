@@ -14,7 +14,6 @@ from qtpy.QtWidgets import (
     QDoubleSpinBox,
     QFormLayout,
     QHBoxLayout,
-    QLabel,
     QProgressBar,
     QPushButton,
     QScrollArea,
@@ -22,16 +21,16 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_fish._napari.controls import named, offer
+from napari_fish._napari.controls import STOPPING, named, offer, state_line
 from napari_fish._napari.coordinates import level0_to_world
-from napari_fish._napari.docks import Settler
-from napari_fish._napari.jobs import JobWorker
+from napari_fish._napari.docks import DockedWidget
 from napari_fish._napari.layers import slide_of
 from napari_fish._napari.mosaic_layers import DROPPED, PATCHES, TISSUE, layers_of, mask_of, polygons_of
+from napari_fish._napari.one_job import OneJob
 from napari_fish._napari.param_form import ParamForm
+from napari_fish._napari.queries import Pixels, slide_layers, unwrapped
 from napari_fish.errors import FishError
 from napari_fish.mosaic import PRESETS, Mosaic, MosaicParams, make_mosaic, preset
-from napari_fish.slides import Slide
 
 PAUSE_MS = 300
 """A preview starts when nothing has been changed for so long."""
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
     import napari.viewer
 
 
-class MosaicWidget(QWidget):
+class MosaicWidget(DockedWidget):
     """Previews tissue and mosaic of the chosen slide, anew whenever a parameter changes.
 
     Parameters
@@ -74,17 +73,15 @@ class MosaicWidget(QWidget):
 
     def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        Settler(self)
         self._viewer = viewer
-        self._worker: JobWorker | None = None
+        self._job = OneJob(self)
         self._mosaic: Mosaic | None = None
         self._pause = QTimer(self)
         self._pause.setSingleShot(True)
         self._pause.setInterval(PAUSE_MS)
         self._pause.timeout.connect(self.preview)
         self._build()
-        for event in (viewer.layers.events.inserted, viewer.layers.events.removed):
-            event.connect(self._list_layers)
+        self._listen()
         self._list_layers()
 
     @property
@@ -106,28 +103,22 @@ class MosaicWidget(QWidget):
             return
         try:
             params = self.params()
-            slide = self._open(layer)
-            mask = self._mask(layer, slide)
-        except (FishError, ValueError) as error:
+        except ValueError as error:
             self._say(f"{error}", wrong=True)
             return
-        worker = JobWorker(_make, slide, params, mask)
-        worker.progressed.connect(partial(self._progress, worker))
-        worker.returned.connect(partial(self._show, worker, layer, slide))
-        worker.errored.connect(partial(self._failed, worker))
-        worker.cancelled.connect(partial(self._stopped, worker))
-        worker.finished.connect(slide.close)
-        self._worker = worker
+        mask = unwrapped(self._chosen(self._mask_box, (Shapes, Labels)))
+        others = tuple(map(unwrapped, self._viewer.layers))
+        stated = self._mpp_box.value() or None
+        self._job.start(partial(self._show, layer), _make, unwrapped(layer), others, stated, params, mask)
         self._bar.setValue(0)
         self._cancel_button.setEnabled(True)
         self._say(f"Looking at {layer.name} …")
-        worker.start()
 
     def cancel(self) -> None:
         """Stop a preview under way; returns at once."""
-        if self._worker is not None:
-            self._worker.cancel()
-            self._say("Stopping …")
+        if self._job.busy:
+            self._job.cancel()
+            self._say(STOPPING)
 
     def reset(self) -> None:
         """Go back to the preset's own values."""
@@ -136,42 +127,26 @@ class MosaicWidget(QWidget):
         self._mosaic_form.show_params(params)
         self._changed()
 
-    def closeEvent(self, event: Any) -> None:
-        """Stop what is under way."""
+    def _let_go(self) -> None:
         self._pause.stop()
         self.cancel()
-        super().closeEvent(event)
 
-    def _open(self, layer: Any) -> Slide:
-        slide = slide_of(layer, self._viewer.layers, mpp=self._mpp_box.value() or None)
-        if slide.mpp is None:
-            slide.close()
-            raise FishError(
-                f"The size of a pixel of {layer.name} is unknown. State it above in µm per px: "
-                "0.25 for a 40x slide, 0.5 for 20x."
-            )
-        return slide
+    def _heard(self) -> tuple[tuple[Any, Any], ...]:
+        events = self._viewer.layers.events
+        return (events.inserted, self._list_layers), (events.removed, self._list_layers)
 
-    def _mask(self, layer: Any, slide: Slide) -> Any:
-        """Return the mask that is chosen, or None."""
-        chosen = self._chosen(self._mask_box, (Shapes, Labels))
-        if chosen is None:
-            return None
-        return (mask_of if isinstance(chosen, Labels) else polygons_of)(chosen, layer, slide)
-
-    def _progress(self, worker: JobWorker, done: int, total: int) -> None:
-        if worker is self._worker and not worker.cancelling:
+    def _progress(self, done: int, total: int) -> None:
+        if not self._job.stopping:
             self._bar.setMaximum(total)
             self._bar.setValue(done)
 
-    def _show(self, worker: JobWorker, layer: Any, slide: Slide, mosaic: Mosaic) -> None:
-        if worker is not self._worker:
-            return
-        self._ended()
+    def _show(self, layer: Any, mosaic: Mosaic) -> None:
         self._mosaic = mosaic
         if layer not in self._viewer.layers:
             return
-        for data, options, kind in layers_of(mosaic, partial(level0_to_world, layer, slide)):
+        for data, options, kind in layers_of(
+            mosaic, partial(level0_to_world, layer, Pixels(mosaic.dimensions))
+        ):
             self._update_layer(data, options | {"units": layer.units[-2:]}, kind)
         dropped = ", ".join(f"{n} {reason}" for reason, n in mosaic.dropped_counts.items() if n) or "none"
         said = (
@@ -195,24 +170,18 @@ class MosaicWidget(QWidget):
         getattr(self._viewer, f"add_{kind}")(data if len(data) else None, ndim=2, visible=visible, **options)
         self._viewer.layers.selection = [layer for layer in selected if layer in self._viewer.layers]
 
-    def _failed(self, worker: JobWorker, error: Exception) -> None:
-        if worker is self._worker:
-            self._ended()
-            self._mosaic = None
-            for name in (TISSUE, PATCHES, DROPPED):
-                if name in self._viewer.layers:
-                    self._viewer.layers.remove(name)
-            self._say(
-                str(error) if isinstance(error, FishError) else f"{type(error).__name__}: {error}", wrong=True
-            )
+    def _failed(self, text: str) -> None:
+        self._mosaic = None
+        for name in (TISSUE, PATCHES, DROPPED):
+            if name in self._viewer.layers:
+                self._viewer.layers.remove(name)
+        self._say(text, wrong=True)
 
-    def _stopped(self, worker: JobWorker) -> None:
-        if worker is self._worker:
-            self._ended()
+    def _stopped(self) -> None:
+        if self._state.text() == STOPPING:
             self._say("Stopped.")
 
     def _ended(self) -> None:
-        self._worker = None
         self._bar.setValue(0)
         self._cancel_button.setEnabled(False)
 
@@ -220,13 +189,9 @@ class MosaicWidget(QWidget):
         if self._live_box.isChecked():
             self._pause.start()
 
-    def _say(self, text: str, wrong: bool = False) -> None:
-        self._state.setText(text)
-        self._state.setStyleSheet("color: #e05050;" if wrong else "")
-
     def _list_layers(self, *_: Any) -> None:
         """Offer the layers there are; keep what was chosen."""
-        images = [layer for layer in self._viewer.layers if isinstance(layer, Image)]
+        images = slide_layers(self._viewer.layers)[::-1]
         masks = [
             layer
             for layer in self._viewer.layers
@@ -271,8 +236,8 @@ class MosaicWidget(QWidget):
         self._cancel_button.setEnabled(False)
         again = named("mosaic", QPushButton("Reset"), "reset", "Back to the preset's own values.")
         self._bar = named("mosaic", QProgressBar(), "progress", "How far the preview is.")
-        self._state = named("mosaic", QLabel(), "state", "What is open, running or wrong.")
-        self._state.setWordWrap(True)
+        self._state = state_line("mosaic")
+        self._say = self._state.say
         params = preset()
         self._tissue_form = ParamForm("Tissue", params.tissue, TISSUE_FIELDS)
         self._mosaic_form = ParamForm("Mosaic", params, MOSAIC_FIELDS)
@@ -299,6 +264,10 @@ class MosaicWidget(QWidget):
         layout.addWidget(self._bar)
         layout.addWidget(self._state)
 
+        self._job.progressed.connect(self._progress)
+        self._job.failed.connect(self._failed)
+        self._job.cancelled.connect(self._stopped)
+        self._job.ended.connect(self._ended)
         run.clicked.connect(self.preview)
         self._cancel_button.clicked.connect(self.cancel)
         again.clicked.connect(self.reset)
@@ -310,5 +279,23 @@ class MosaicWidget(QWidget):
             form.changed.connect(self._changed)
 
 
-def _make(slide: Slide, params: MosaicParams, mask: Any, progress: Any, should_stop: Any) -> Mosaic:
-    return make_mosaic(slide, params, mask, progress=progress, should_stop=should_stop)
+def _make(
+    layer: Any,
+    layers: tuple[Any, ...],
+    mpp: float | None,
+    params: MosaicParams,
+    drawn: Any,
+    progress: Any,
+    should_stop: Any,
+) -> Mosaic:
+    """Find the mosaic of the slide behind a layer, in the tissue that is drawn on another one, if any is."""
+    with slide_of(layer, layers, mpp=mpp) as slide:
+        if slide.mpp is None:
+            raise FishError(
+                f"The size of a pixel of {layer.name} is unknown. State it above in µm per px: "
+                "0.25 for a 40x slide, 0.5 for 20x."
+            )
+        mask = None
+        if drawn is not None:
+            mask = (mask_of if isinstance(drawn, Labels) else polygons_of)(drawn, layer, slide)
+        return make_mosaic(slide, params, mask, progress=progress, should_stop=should_stop)

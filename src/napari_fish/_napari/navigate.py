@@ -26,7 +26,8 @@ from napari_fish._napari.hit_layers import (
 )
 from napari_fish._napari.jobs import JobWorker
 from napari_fish._napari.layers import slide_of
-from napari_fish._napari.notify import alert_user, warn_user
+from napari_fish._napari.notify import alert_user, in_words, warn_user
+from napari_fish._napari.queries import Pixels
 from napari_fish._napari.reader import METADATA_KEY, slide_layer, slide_name, watch
 from napari_fish._napari.session import Answer, session_of
 from napari_fish.archive import Database
@@ -118,8 +119,9 @@ def draw_on_query(viewer: Any, answer: Answer, hit: SlideHit, match: Hit | None 
     viewer = getattr(viewer, "__wrapped__", viewer)
     for layer in list(viewer.layers):
         if answer.layer and layer.name == answer.layer and isinstance(layer, Image):
-            with slide_of(layer, viewer.layers) as slide:
-                drawn = draw_regions(viewer, layer, _to_world(layer, slide), hit.matches, "query", match)
+            # Only its size counts, and opening the slide would hold up the viewer.
+            slide = Pixels.of(layer) if answer.asked.size is None else Pixels(answer.asked.size)
+            drawn = draw_regions(viewer, layer, _to_world(layer, slide), hit.matches, "query", match)
             drawn.visible = layer.visible
             return drawn
     return None
@@ -173,7 +175,7 @@ def draw_regions(
     return viewer.add_layer(Layer.create(data, options, kind))
 
 
-def _to_world(layer: Any, slide: Slide) -> ToWorld:
+def _to_world(layer: Any, slide: Slide | Pixels) -> ToWorld:
     return partial(level0_to_world, layer, slide)
 
 
@@ -245,7 +247,7 @@ def _kept(database: Database, record: SlideRecord, hit: SlideHit) -> list[LayerD
 
 
 def _failed(done: Callable[[Any], None] | None, error: Exception) -> None:
-    alert_user(str(error) if isinstance(error, FishError) else f"{type(error).__name__}: {error}")
+    alert_user(in_words(error))
     if done is not None:
         done(None)
 

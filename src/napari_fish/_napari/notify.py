@@ -6,7 +6,15 @@ import logging
 import threading
 from collections.abc import Callable
 
+from napari_fish.errors import FishError
+
 log = logging.getLogger(__name__)
+
+
+def in_words(error: Exception) -> str:
+    """Return what an error says to people; options of the command line are named as the widgets name them."""
+    text = str(error) if isinstance(error, FishError) else f"{type(error).__name__}: {error}"
+    return text.replace("--patient", "Patient")
 
 
 def warn_user(message: str) -> None:

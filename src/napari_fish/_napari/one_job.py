@@ -9,7 +9,7 @@ from typing import Any
 from qtpy.QtCore import QCoreApplication, QObject, Signal
 
 from napari_fish._napari.jobs import JobWorker
-from napari_fish.errors import FishError
+from napari_fish._napari.notify import in_words
 
 
 class OneJob(QObject):
@@ -55,7 +55,7 @@ class OneJob(QObject):
         self.cancel()
         worker = JobWorker(work, *args, **kwargs)
         worker.progressed.connect(partial(self._if_current, worker, self.progressed.emit))
-        worker.returned.connect(partial(self._if_current, worker, done))
+        worker.returned.connect(partial(self._if_current, worker, self._returned, done))
         worker.errored.connect(partial(self._if_current, worker, self._failed))
         worker.cancelled.connect(partial(self._if_current, worker, self.cancelled.emit))
         worker.finished.connect(partial(self._if_current, worker, self._ended))
@@ -71,18 +71,19 @@ class OneJob(QObject):
         if self._now == [worker]:
             react(*args)
 
+    def _returned(self, done: Callable[[Any], None], result: Any) -> None:
+        """Hand over the result, unless it was given up when it was on its way already."""
+        if self.stopping:
+            self.cancelled.emit()
+        else:
+            done(result)
+
     def _failed(self, error: Exception) -> None:
         self.failed.emit(in_words(error))
 
     def _ended(self) -> None:
         self._now.clear()
         self.ended.emit()
-
-
-def in_words(error: Exception) -> str:
-    """Return what an error says to people; options of the command line are named as the widgets name them."""
-    text = str(error) if isinstance(error, FishError) else f"{type(error).__name__}: {error}"
-    return text.replace("--patient", "Patient")
 
 
 def _abandon(workers: list[JobWorker], *_: Any) -> None:

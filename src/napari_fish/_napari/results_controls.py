@@ -20,6 +20,7 @@ from napari_fish._napari.card import SIZES
 from napari_fish._napari.controls import named
 from napari_fish._napari.gallery_order import GROUPS, SORTS
 from napari_fish._napari.preferences import remember, remembered, thumbnail_size
+from napari_fish._napari.shortcuts import with_shortcut
 
 OBJECTIVES = (5, 10, 20, 40)
 
@@ -43,20 +44,25 @@ class ResultsControls(QWidget):
         self._sort = self._choice("sort", SORTS, "By what the cards are sorted.")
         self._group = self._choice("group", GROUPS, "What cards are put under a heading for.")
         self._refine = self._button(
-            "Refine", "refine", "Search again with your thumbs up and down.", self.refine
+            "Refine", "refine", "Search again with your thumbs up and down.", self.refine, "refine_answer"
         )
         self._undo = self._button("Undo", "undo", "Take your last thumb back, and its search too.", self.undo)
         self._jump = self._button(
-            "Jump", "jump", "Open the chosen slide and draw what matches on it and on the query.", self.jump
+            "Jump",
+            "jump",
+            "Open the chosen slide and draw what matches on it and on the query.",
+            self.jump,
+            "jump_to_hit",
         )
         self._compare = self._button(
             "Compare",
             "compare",
             "Query and hits side by side, same magnification, same camera.",
             self.compare,
+            "compare_hits",
         )
         self._clear = self._button(
-            "Clear", "clear", "Leave the comparison: the viewer as it was.", self.clear
+            "Clear", "clear", "Leave the comparison: the viewer as it was.", self.clear, "clear_comparison"
         )
         self._export = self._button("Export", "export", "Write the answer to a file.", None)
         self._export.setMenu(export_menu)
@@ -108,8 +114,8 @@ class ResultsControls(QWidget):
         box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         return box
 
-    def _button(self, text: str, name: str, tip: str, signal: Any) -> QPushButton:
-        button = named("results", QPushButton(text), name, tip)
+    def _button(self, text: str, name: str, tip: str, signal: Any, command: str = "") -> QPushButton:
+        button = named("results", QPushButton(text), name, with_shortcut(tip, command))
         button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         if signal is not None:
             button.clicked.connect(lambda: signal.emit())

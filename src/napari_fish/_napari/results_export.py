@@ -11,7 +11,7 @@ from typing import Any
 
 from qtpy.QtWidgets import QFileDialog, QMenu, QWidget
 
-from napari_fish._napari.jobs import JobWorker
+from napari_fish._napari.one_job import OneJob
 from napari_fish.errors import FishError
 from napari_fish.search import Results, SlideHit, to_html
 from napari_fish.search.export import to_geojson
@@ -91,7 +91,8 @@ class Exporter:
         say: Callable[[str, bool], None],
     ) -> None:
         self._parent, self._current, self._say = parent, current, say
-        self._worker: JobWorker | None = None
+        self._job = OneJob(parent)
+        self._job.failed.connect(lambda text: say(text, True))
         self.menu = QMenu(parent)
         self.menu.setObjectName("results.export_menu")
         self.menu.setToolTipsVisible(True)
@@ -106,7 +107,7 @@ class Exporter:
     @property
     def busy(self) -> bool:
         """Whether a file is being written."""
-        return self._worker is not None
+        return self._job.busy
 
     def ask(self, name: str) -> None:
         """Ask where to, and write."""
@@ -135,20 +136,11 @@ class Exporter:
         if FORMATS[name].of_hit and hit is None:
             self._say("Choose a slide first: its regions are written.", True)
             return
-        worker = JobWorker(write, results, path, database, hit if FORMATS[name].of_hit else None)
-        worker.returned.connect(lambda written: self._say(f"Written: {written}", False))
-        worker.errored.connect(self._failed)
-        worker.finished.connect(partial(self._ended, worker))
-        self._worker = worker
         self._say(f"Writing {path.name} …", False)
-        worker.start()
+        self._job.start(self._written, write, results, path, database, hit if FORMATS[name].of_hit else None)
 
-    def _failed(self, error: Exception) -> None:
-        self._say(str(error) if isinstance(error, FishError) else f"{type(error).__name__}: {error}", True)
-
-    def _ended(self, worker: JobWorker) -> None:
-        if worker is self._worker:
-            self._worker = None
+    def _written(self, path: Path) -> None:
+        self._say(f"Written: {path}", False)
 
     def _update(self) -> None:
         current = self._current()

@@ -31,9 +31,21 @@ class ResultsInViewer(QObject):
         super().__init__(parent)
         self._viewer, self._session = viewer, session_of(viewer)
         self._comparison = comparison_of(viewer)
-        self._comparison.started.connect(self._opening)
-        self._comparison.changed.connect(self._changed)
-        self._comparison.failed.connect(self._failed)
+        for signal, react in self._heard():
+            signal.connect(react)
+
+    def forget(self) -> None:
+        """Hear of comparisons no more."""
+        for signal, react in self._heard():
+            signal.disconnect(react)
+
+    def _heard(self) -> tuple[tuple[Any, Any], ...]:
+        there = self._comparison
+        return (
+            (there.started, self._opening),
+            (there.changed, self._changed),
+            (there.failed, self._failed),
+        )
 
     @property
     def comparing(self) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from qtpy.QtCore import QSize, Qt
 from qtpy.QtWidgets import QApplication, QMenu, QSplitter, QVBoxLayout, QWidget
 
-from napari_fish._napari.docks import Settler
+from napari_fish._napari.docks import DockedWidget
 from napari_fish._napari.explain_panel import ExplainPanel
 from napari_fish._napari.gallery_model import GalleryModel
 from napari_fish._napari.gallery_view import GalleryView
@@ -18,6 +18,7 @@ from napari_fish._napari.results_export import Exporter
 from napari_fish._napari.results_header import AnswerHeader, StateLines
 from napari_fish._napari.results_in_viewer import ResultsInViewer
 from napari_fish._napari.session import Answer, session_of
+from napari_fish._napari.shortcuts import bind_shortcuts
 from napari_fish._napari.thumbnail_loader import PictureLoader
 from napari_fish.search import Feedback, Results, SlideHit
 from napari_fish.search.verdict import notes_of
@@ -39,7 +40,7 @@ NO_ANSWER = (
 )
 
 
-class ResultsWidget(QWidget):
+class ResultsWidget(DockedWidget):
     """Shows the current answer of the viewer's session.
 
     Parameters
@@ -49,14 +50,14 @@ class ResultsWidget(QWidget):
     """
 
     def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        Settler(self, bottom=True)
+        super().__init__(parent, bottom=True)
         self._session = session_of(viewer)
         self._answer: Answer | None = None
         self._doing, self._error = "", ""
         self._in_viewer = ResultsInViewer(viewer, self)
+        bind_shortcuts(viewer)
         self._build()
-        self._listen()
+        self._connect()
         self._arrange(*self._controls.arrangement)
         if self._session.current is not None:
             self._show(self._session.current)
@@ -82,6 +83,21 @@ class ResultsWidget(QWidget):
         """Whether pictures are still to come."""
         return self._loader.busy
 
+    def compare(self) -> None:
+        """Show query and hits side by side in the viewer."""
+        self._in_viewer.compare()
+
+    def jump(self) -> None:
+        """Open the chosen slide, and draw what matches on it and on the query."""
+        hit = self._gallery.current_hit()
+        if hit is not None:
+            self._in_viewer.jump(hit)
+
+    def refine(self) -> None:
+        """Search with what the user said of hits, if that is anything new."""
+        if self._pending():
+            self._session.refine()
+
     def search_from(self, hit: SlideHit, whole: bool) -> None:
         """Search for a hit's best region, or for all of its slide."""
         if self._answer is not None:
@@ -99,10 +115,10 @@ class ResultsWidget(QWidget):
         """Return room for a row of cards and what is above it, where there is room for that."""
         return QSize(super().sizeHint().width(), HEIGHT)
 
-    def closeEvent(self, event: Any) -> None:
-        """Take the wider field away."""
+    def _let_go(self) -> None:
         self._field.hide()
-        super().closeEvent(event)
+        self._loader.close()
+        self._in_viewer.forget()
 
     def resizeEvent(self, event: Any) -> None:
         """Put things below each other where there is little room beside."""
@@ -114,15 +130,21 @@ class ResultsWidget(QWidget):
             self._splitter.setOrientation(side)
             self._splitter.setSizes(SHARES)
 
-    def _listen(self) -> None:
+    def _heard(self) -> tuple[tuple[Any, Any], ...]:
+        session = self._session
+        return (
+            (session.answered, self._show),
+            (session.judged, self._mark),
+            (session.started, self._started),
+            (session.progressed, self._lines.show_progress),
+            (session.failed, self._failed),
+            (session.ended, self._ended),
+            (session.database_changed, self._database_changed),
+        )
+
+    def _connect(self) -> None:
         session, gallery, controls, there = self._session, self._gallery, self._controls, self._in_viewer
-        session.answered.connect(self._show)
-        session.judged.connect(self._mark)
-        session.started.connect(self._started)
-        session.progressed.connect(self._lines.show_progress)
-        session.failed.connect(self._failed)
-        session.ended.connect(self._ended)
-        session.database_changed.connect(self._database_changed)
+        self._listen()
         gallery.chosen.connect(self._chosen)
         gallery.opened.connect(there.open)
         gallery.judged.connect(self.judge)
@@ -130,12 +152,12 @@ class ResultsWidget(QWidget):
         gallery.left.connect(self._field.hide)
         gallery.asked_menu.connect(self._show_menu)
         controls.arranged.connect(self._arrange)
-        controls.refine.connect(session.refine)
+        controls.refine.connect(self.refine)
         controls.undo.connect(session.undo)
-        controls.compare.connect(there.compare)
+        controls.compare.connect(self.compare)
         controls.clear.connect(there.clear)
         controls.zoom.connect(there.zoom_to)
-        controls.jump.connect(self._jump)
+        controls.jump.connect(self.jump)
         self._panel.jumped.connect(there.jump)
         self._panel.searched.connect(self.search_from)
         self._lines.cancelled.connect(session.cancel)
@@ -165,11 +187,6 @@ class ResultsWidget(QWidget):
         self._panel.show_hit(hit)
         self._update()
 
-    def _jump(self) -> None:
-        hit = self._gallery.current_hit()
-        if hit is not None:
-            self._in_viewer.jump(hit)
-
     def _arrange(self, size: str, sort: str, group: str) -> None:
         chosen = self._gallery.current_hit()
         self._gallery.set_size(size)
@@ -195,7 +212,11 @@ class ResultsWidget(QWidget):
         self._update()
 
     def _database_changed(self, database: Any) -> None:
-        self._show(None)
+        """Show the answer that is left: none of another database; slides that were added leave it as it is."""
+        if self._session.current is not self._answer:
+            self._show(self._session.current)
+        else:
+            self._update()
 
     def _update(self) -> None:
         """Bring everything that depends on the state up to date."""
@@ -205,11 +226,16 @@ class ResultsWidget(QWidget):
             answered=found,
             chosen=self._gallery.current_hit() is not None,
             comparing=self._in_viewer.comparing,
-            pending=0 if answer is None else pending_judgements(feedback, answer.feedback),
+            pending=self._pending(),
             judged=len(feedback.judgements),
         )
         self._panel.setVisible(found)
         self._gallery.say(self._message(), wrong=bool(self._error))
+
+    def _pending(self) -> int:
+        """Return how many thumbs have not been searched with."""
+        answer = self._answer
+        return 0 if answer is None else pending_judgements(self._session.feedback, answer.feedback)
 
     def _message(self) -> str:
         """Return what to write where there are no cards."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from qtpy.compat import isalive
 from qtpy.QtCore import QObject, Signal
 from qtpy.QtWidgets import (
     QHBoxLayout,
@@ -19,7 +20,8 @@ from qtpy.QtWidgets import (
 
 from napari_fish._napari.controls import named
 from napari_fish._napari.jobs import JobWorker
-from napari_fish._napari.session import Answer, Found, Session, in_words, search_in
+from napari_fish._napari.notify import in_words
+from napari_fish._napari.session import Answer, Found, Session, search_in
 from napari_fish.search import SearchParams
 
 WAITING, SEARCHING, DONE, FAILED, STOPPED = "waiting", "searching …", "done", "failed", "stopped"
@@ -113,6 +115,8 @@ class BatchQueue(QObject):
             self.stop()
 
     def _next(self) -> None:
+        if not isalive(self):  # gone with the window
+            return
         task = next((task for task in self.tasks if task.state == WAITING), None)
         database = self._session.database
         if task is None or database is None:
@@ -136,7 +140,10 @@ class BatchQueue(QObject):
         self._session.remember(task.answer)
 
     def _failed(self, task: Task, error: Exception) -> None:
-        task.state, task.reason = FAILED, in_words(error)
+        if self._worker is not None and self._worker.cancelling:
+            self._stopped(task)  # its database was closed
+        else:
+            task.state, task.reason = FAILED, in_words(error)
 
     def _stopped(self, task: Task) -> None:
         task.state = STOPPED

@@ -12,7 +12,7 @@ from qtpy.QtWidgets import QComboBox, QGridLayout, QLabel, QPushButton, QToolBut
 from superqt import QFlowLayout
 
 from napari_fish._napari.controls import named
-from napari_fish._napari.jobs import JobWorker
+from napari_fish._napari.one_job import OneJob
 from napari_fish.archive import Database
 from napari_fish.database.slidetable import SlideTable
 from napari_fish.errors import FishError
@@ -65,7 +65,7 @@ class FilterBar(QWidget):
         self._counts: Counts = {}
         self._where: tuple[str, ...] = ()
         self._database: Database | None = None
-        self._worker: JobWorker | None = None
+        self._job = OneJob(self)
         self._build()
         self._show()
 
@@ -83,14 +83,12 @@ class FilterBar(QWidget):
         """Offer the columns of another database; its slides are counted in the background."""
         if database is not self._database:
             self._where = ()
+        self._job.cancel()
         self._database, self._counts = database, {}
         self._show()
         self.columns.clear()
         if database is not None:
-            worker = JobWorker(_count, database)
-            worker.returned.connect(partial(self._counted, worker))
-            self._worker = worker
-            worker.start()
+            self._job.start(self._counted, _count, database)
 
     def add(self) -> None:
         """Put the filter that is chosen in force."""
@@ -109,9 +107,7 @@ class FilterBar(QWidget):
         self._show()
         self.changed.emit()
 
-    def _counted(self, worker: JobWorker, counts: Counts) -> None:
-        if worker is not self._worker:
-            return
+    def _counted(self, counts: Counts) -> None:
         self._counts = counts
         self.columns.clear()
         for column, values in counts.items():

@@ -48,8 +48,12 @@ def thumbnail_of(answer: Answer, side: int = ICON_PX) -> QPixmap:
     asked = answer.asked
     jpeg = asked.pictures[0] if asked.pictures and (answer.box is not None or not asked.overview) else b""
     jpeg = jpeg or asked.overview
-    if not jpeg and answer.results.pictures is not None:
-        jpeg = answer.results.pictures.query_overview() or answer.results.pictures.query(0) or b""
+    pictures = answer.results.pictures
+    if not jpeg and pictures is not None:
+        # What the database kept: opening a slide would hold up the viewer.
+        jpeg = pictures.query_overview() or b""
+        if not jpeg and asked.query.slide and answer.results.query_boxes:
+            jpeg = pictures.thumbnail(asked.query.slide, answer.results.query_boxes[0]) or b""
     return _decoded(jpeg, side)
 
 

@@ -111,10 +111,10 @@ class QueryPanel(QWidget):
             return
         if self.size.currentIndex() == 0:
             self.box.place(self.layer, self.side())
-            self.said.emit("Click on the slide to place the box; Draw box again to leave it.")
+            self.said.emit("Click on the slide to place the box; Escape leaves it.")
         else:
             self.box.draw(self.layer, self.side())
-            self.said.emit("Press and drag on the slide to draw the box.")
+            self.said.emit("Press and drag on the slide to draw the box; Escape leaves it.")
 
     def side(self) -> float:
         """Return the side of the fixed box in px of the layer."""
@@ -240,7 +240,8 @@ class QueryPanel(QWidget):
         self.draw_button = _button(
             "Draw box",
             "draw_box",
-            "Place or draw a box on the slide. It can be dragged afterwards; a larger one is searched as several patches.",
+            "Place or draw a box on the slide; Escape leaves it. It can be dragged afterwards; a larger one is searched as "
+            "several patches.",
             "draw_a_box",
         )
         self.draw_button.setCheckable(True)

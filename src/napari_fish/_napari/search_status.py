@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
-from napari_fish._napari.controls import named
+from napari_fish._napari.controls import STATE_TIP as TIP
+from napari_fish._napari.controls import named, state_line
 from napari_fish._napari.session import Answer, Session
-
-WRONG = "#e05050"
-TIP = "What is open, running or wrong."
 
 
 class StatusPanel(QWidget):
@@ -40,8 +38,7 @@ class StatusPanel(QWidget):
 
     def say(self, text: str, wrong: bool = False) -> None:
         """Show what is going on or went wrong."""
-        self.state.setText(f"⚠ {text}" if wrong else text)
-        self.state.setStyleSheet(f"color: {WRONG};" if wrong else "")
+        self.state.say(f"⚠ {text}" if wrong else text, wrong)
         self.state.setToolTip(TIP)
 
     def _started(self, what: str) -> None:
@@ -82,8 +79,7 @@ class StatusPanel(QWidget):
         self.bar.setTextVisible(False)
         self.bar.setMaximumHeight(8)
         self.bar.setVisible(False)
-        self.state = named("search", QLabel(), "state", TIP)
-        self.state.setWordWrap(True)
+        self.state = state_line("search")
         self.cancel = named("search", QPushButton("Cancel"), "cancel", "Stop what is going on.")
         self.cancel.setEnabled(False)
         reset = named(

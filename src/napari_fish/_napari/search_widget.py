@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qtpy.QtCore import QEvent, QMimeData, QTimer
+from qtpy.QtCore import QMimeData, QTimer
 from qtpy.QtWidgets import (
     QApplication,
     QFileDialog,
@@ -16,7 +16,7 @@ from qtpy.QtWidgets import (
 )
 from superqt.utils import qimage_to_array
 
-from napari_fish._napari.docks import Settler, show_widget
+from napari_fish._napari.docks import DockedWidget, show_widget
 from napari_fish._napari.fold import Fold, line, scrolled
 from napari_fish._napari.query_view import QueryView
 from napari_fish._napari.search_batch import BatchQueue, BatchView, Task
@@ -41,7 +41,7 @@ PAUSE_MS = 200
 """A search starts when box or parameters have not been changed for so long."""
 
 
-class SearchWidget(QWidget):
+class SearchWidget(DockedWidget):
     """Searches the database for the slide or box that the user is looking at.
 
     Parameters
@@ -51,9 +51,7 @@ class SearchWidget(QWidget):
     """
 
     def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
-        self._docked = self._forgotten = False
         super().__init__(parent)
-        Settler(self)
         self._viewer = viewer
         self._session = session_of(viewer)
         self._drawn = QueryView(viewer)
@@ -144,31 +142,13 @@ class SearchWidget(QWidget):
         self.params.show_params(SearchParams())
         self._params_changed()
 
-    def closeEvent(self, event: Any) -> None:
-        """Let go of the viewer."""
-        self.forget()
-        super().closeEvent(event)
-
-    def event(self, event: Any) -> bool:
-        """Let go of the viewer when taken out of its dock: napari closes no widget."""
-        if event.type() == QEvent.Type.ParentChange:
-            if self.parent() is None and self._docked:
-                self.forget()
-            self._docked = self.parent() is not None
-        return super().event(event)
-
-    def forget(self) -> None:
-        """Let go of the viewer, for good; what is drawn stays."""
-        if self._forgotten:
-            return
-        self._forgotten = True
+    def _let_go(self) -> None:
         keep(self.params, self.query)
+        self._waiting = None
         self._box_pause.stop()
         self._params_pause.stop()
         self.batch.stop()
         self.query.forget()
-        for signal, react in self._heard():
-            signal.disconnect(react)
 
     def dragEnterEvent(self, event: Any) -> None:
         """Welcome databases, slides and images."""
@@ -207,7 +187,7 @@ class SearchWidget(QWidget):
     def _search(self, question: Any, layer: str = "", mpp: float | None = None) -> None:
         """Ask the database, once it is open."""
         self._box_pause.stop()
-        if self._session.database is None and self._session.busy:
+        if self._session.opening:
             self._waiting = partial(self._search, question, layer, mpp)
             return
         self._waiting, self._changed, self._follows_box = None, False, False
@@ -248,9 +228,19 @@ class SearchWidget(QWidget):
             return
         card = database.encoder.card
         self.query.set_patch(card.size * card.mpp)
-        if self._waiting is not None:
-            # Only when the session has come to rest, or it would take this for its own end.
-            QTimer.singleShot(0, self._waiting)
+
+    def _rested(self) -> None:
+        """Ask what had to wait for the database, or with parameters that were changed meanwhile."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is None:
+            self._ask_again()
+        else:
+            # Not now: others have yet to hear that the session has come to rest.
+            QTimer.singleShot(0, waiting)
+
+    def _failed(self, _: str) -> None:
+        """Search nothing in a database that could not be opened, nor in the next one."""
+        self._waiting = None
 
     def _answered(self, answer: Answer) -> None:
         if not self._changed:
@@ -270,17 +260,16 @@ class SearchWidget(QWidget):
         return timer
 
     def _heard(self) -> tuple[tuple[Any, Any], ...]:
-        """Return which news of the session are acted upon, and how."""
         session = self._session
         return (
             (session.database_changed, self._database_changed),
             (session.answered, self._answered),
-            (session.ended, self._ask_again),
+            (session.failed, self._failed),
+            (session.ended, self._rested),
         )
 
     def _connect(self) -> None:
-        for signal, react in self._heard():
-            signal.connect(react)
+        self._listen()
         self.query.slide_wanted.connect(self.search_slide)
         self.query.box_wanted.connect(self.search_box)
         self.query.box_changed.connect(self._box_changed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,10 +13,12 @@ from weakref import WeakKeyDictionary
 
 from qtpy.QtCore import QObject, Signal
 
-from napari_fish._napari.jobs import JobWorker
+from napari_fish._napari.one_job import OneJob
 from napari_fish.archive import Asked, Database, open_database
 from napari_fish.archive.asking import Region
-from napari_fish.errors import FishError
+from napari_fish.encode import Encoder
+from napari_fish.encode.device import load_torch_libraries, pick_device
+from napari_fish.errors import Cancelled, EncoderError, FishError
 from napari_fish.index.warm import warm_up
 from napari_fish.search import Feedback, Results, SearchParams, SlideHit
 from napari_fish.slides import Slide
@@ -83,22 +86,42 @@ class Session(QObject):
         self.history: list[Answer] = []
         self.current: Answer | None = None
         self.feedback = Feedback()
-        self._worker: JobWorker | None = None
+        self._job, self._reading = OneJob(self), OneJob(self)
+        self._opening = False
+        self._job.progressed.connect(self.progressed)
+        self._job.ended.connect(self.ended)
+        for job in (self._job, self._reading):
+            job.failed.connect(self.failed)
 
     @property
     def busy(self) -> bool:
         """Whether something is going on."""
-        return self._worker is not None
+        return self._job.busy
 
-    def open(self, path: str | Path, device: str = "auto") -> None:
-        """Open a database and make ready to search it, in the background."""
-        self._run(f"Opening {Path(path).name} …", self._opened, _open, path, device)
+    @property
+    def opening(self) -> bool:
+        """Whether a database is being opened."""
+        return self.busy and self._opening
+
+    def open(self, path: str | Path, device: str = "auto", encoder: Encoder | None = None) -> None:
+        """Open a database and make ready to search it, in the background.
+
+        Parameters
+        ----------
+        path, device
+            As for :func:`~napari_fish.archive.open_database`.
+        encoder
+            One that is loaded already; used where it is the database's own and on this device.
+        """
+        self._run(f"Opening {Path(path).name} …", self._opened, _open, path, device, encoder)
 
     def refresh(self) -> None:
-        """Show what was written to the open database since, and tell all widgets; answers so far are kept."""
-        database = self.database
-        if database is not None:
-            self._run(f"Reading {database.path.name} …", self._refreshed, _refresh, database)
+        """Show what was written to the open database since, and tell all widgets; answers so far are kept.
+
+        Beside everything else: a search under way goes on.
+        """
+        if self.database is not None:
+            self._reading.start(self._refreshed, _refresh, self.database)
 
     def close(self) -> None:
         """Close the database."""
@@ -177,8 +200,7 @@ class Session(QObject):
 
     def cancel(self) -> None:
         """Stop what is going on; returns at once."""
-        if self._worker is not None:
-            self._worker.cancel()
+        self._job.cancel()
 
     def _ask_again(self, answer: Answer, params: SearchParams, feedback: Feedback) -> None:
         if self.database is None:
@@ -187,27 +209,9 @@ class Session(QObject):
         self._run("Searching …", done, _refine, self.database, answer, params, feedback)
 
     def _run(self, what: str, done: Callable[[Any], None], work: Callable[..., Any], *args: Any) -> None:
-        self.cancel()
-        worker = JobWorker(work, *args)
-        worker.progressed.connect(partial(self._if_current, worker, self.progressed.emit))
-        worker.returned.connect(partial(self._if_current, worker, done))
-        worker.errored.connect(partial(self._if_current, worker, self._failed))
-        worker.finished.connect(partial(self._if_current, worker, self._ended))
-        self._worker = worker
+        self._opening = work is _open
+        self._job.start(done, work, *args)
         self.started.emit(what)
-        worker.start()
-
-    def _if_current(self, worker: JobWorker, react: Callable[..., None], *args: Any) -> None:
-        """React to a worker, unless another one has taken its place."""
-        if worker is self._worker:
-            react(*args)
-
-    def _ended(self) -> None:
-        self._worker = None
-        self.ended.emit()
-
-    def _failed(self, error: Exception) -> None:
-        self.failed.emit(in_words(error))
 
     def _refreshed(self, database: Database) -> None:
         if database is self.database:
@@ -245,17 +249,20 @@ def session_of(viewer: Any) -> Session:
     return _sessions[real]
 
 
-def in_words(error: Exception) -> str:
-    """Return what went wrong, for people."""
-    return str(error) if isinstance(error, FishError) else f"{type(error).__name__}: {error}"
-
-
-def _open(path: str | Path, device: str, progress: Any, should_stop: Any) -> Database:
+def _open(
+    path: str | Path, device: str, encoder: Encoder | None, progress: Any, should_stop: Any
+) -> Database:
+    load_torch_libraries()
     database = open_database(path, device)
     try:
         warm_up()
+        if encoder is not None and encoder.device == str(pick_device(device)):
+            with suppress(EncoderError):  # of another database
+                database.use_encoder(encoder)
         database.encoder  # noqa: B018 - loads it now, so that the first search need not wait
-    except FishError:
+        if should_stop():
+            raise Cancelled(f"{database.path} is not wanted any more.")
+    except (FishError, Cancelled):
         database.close()
         raise
     return database

@@ -1,4 +1,4 @@
-"""Keys for searching; napari does not wire those of a manifest, so they are bound to each viewer."""
+"""Keys for what is done most; napari does not wire those of a manifest, so they are bound to each viewer."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ SHORTCUTS = {
     "search_this_box": "Control-Shift-X",
     "draw_a_box": "Control-Shift-B",
     "search_clipboard": "Control-Shift-V",
+    "compare_hits": "Control-Shift-M",
+    "clear_comparison": "Control-Shift-L",
+    "jump_to_hit": "Control-Shift-J",
+    "refine_answer": "Control-Shift-R",
 }
 """Function of :mod:`~napari_fish._napari.commands` -> key; none of them is one of napari's."""
 

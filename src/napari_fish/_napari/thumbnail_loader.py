@@ -51,7 +51,7 @@ class PictureLoader(QObject):
         self._images.clear()
 
     def close(self) -> None:
-        """Load nothing any more."""
+        """Load nothing any more, for good."""
         self.use(None)
         for lane in self._lanes.values():
             lane.shutdown(wait=False, cancel_futures=True)

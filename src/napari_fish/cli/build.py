@@ -22,6 +22,14 @@ _Labels = Annotated[
     Path | None, typer.Option("--labels", help="CSV, TSV or Excel file with what is known of the slides.")
 ]
 _Patient = Annotated[str | None, typer.Option("--patient", metavar="COLUMN|REGEX", help=_HELP["patient"])]
+_Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="NAME=COLUMN",
+        help="Which column of the labels is slide, patient, site, diagnosis or stain, where the guess is wrong.",
+    ),
+]
 _Device = Annotated[str, typer.Option("--device", help=_HELP["device"])]
 
 
@@ -30,6 +38,7 @@ def build(
     output: Annotated[Path, typer.Option("--output", "-o", help="The database, NAME.fish.")],
     labels: _Labels = None,
     patient: _Patient = None,
+    column: _Columns = None,
     encoder: Annotated[str | None, typer.Option("--encoder", help=_HELP["encoder"])] = None,
     device: _Device = "auto",
     patches: Annotated[bool, typer.Option("--patches", help=_HELP["patches"])] = False,
@@ -44,7 +53,7 @@ def build(
     if preset not in (None, *PRESETS):
         raise typer.BadParameter(f"choose one of {', '.join(PRESETS)}", param_hint="--preset")
     params = BuildParams(encoder, preset, patches or None, mpp, patient, device, store_codes)
-    _build(slides, output, labels, params, as_json)
+    _build(slides, output, labels, params, as_json, _columns(column))
 
 
 def add(
@@ -52,6 +61,7 @@ def add(
     slides: Annotated[Path, typer.Argument(help="A folder of slides, or one slide.")],
     labels: _Labels = None,
     patient: _Patient = None,
+    column: _Columns = None,
     device: _Device = "auto",
     store_codes: Annotated[bool, typer.Option("--store-codes", help=_HELP["store_codes"])] = False,
     mpp: Mpp = None,
@@ -63,13 +73,24 @@ def add(
     if not (database / FILE).is_file():
         raise FishError(f"{database}: no database here; make one with napari-fish build.")
     params = BuildParams(mpp=mpp, patient=patient, device=device, store_codes=store_codes)
-    _build(slides, database, labels, params, as_json)
+    _build(slides, database, labels, params, as_json, _columns(column))
 
 
-def _build(slides: Path, database: Path, labels: Path | None, params: BuildParams, as_json: bool) -> None:
+def _build(
+    slides: Path,
+    database: Path,
+    labels: Path | None,
+    params: BuildParams,
+    as_json: bool,
+    columns: dict[str, str],
+) -> None:
     from napari_fish.building.build import build as run
     from napari_fish.building.summary import SlideDone, Watch
 
+    if columns and labels is None:
+        raise typer.BadParameter(
+            "names columns of a labels file; state that with --labels", param_hint="--column"
+        )
     skipped = 0
 
     def count(done: SlideDone) -> None:
@@ -80,7 +101,7 @@ def _build(slides: Path, database: Path, labels: Path | None, params: BuildParam
         with progress_bar("Building") as progress:
             # Slides that need no work take no time: counted, they would spoil the estimate of what is left.
             summary = run(
-                slides, database, labels, params, watch=Watch(finished=count),
+                slides, database, labels, params, watch=Watch(finished=count), columns=columns,
                 progress=lambda done, total: progress(done - skipped, total - skipped),
             )  # fmt: skip
     except KeyboardInterrupt:
@@ -109,22 +130,13 @@ def labels(
     database: _Database,
     file: Annotated[Path, typer.Argument(help="CSV, TSV or Excel file.")],
     patient: _Patient = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option("--column", metavar="NAME=COLUMN", help="Which column is slide, patient, site, diagnosis or stain, where the guess is wrong."),
-    ] = None,
+    column: _Columns = None,
     as_json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Give the slides of a database what a file says of them: patient, site, diagnosis, anything else."""
     from napari_fish.building.care import import_labels
 
-    chosen = {}
-    for text in column or []:
-        name, sign, header = text.partition("=")
-        if not sign:
-            raise typer.BadParameter("write NAME=COLUMN", param_hint="--column")
-        chosen[name.strip().lower()] = header.strip()
-    table, matched = import_labels(database, file, patient=patient, columns=chosen)
+    table, matched = import_labels(database, file, patient=patient, columns=_columns(column))
     labelled = len(matched.labels) - len(matched.unlabelled)
     notes = [*table.notes, *matched.notes]
     if as_json:
@@ -147,6 +159,17 @@ def labels(
     if matched.unlabelled:
         lines.append(f"note  Slides without labels: {enumerated(matched.unlabelled)}.")
     typer.echo("\n".join(lines))
+
+
+def _columns(texts: list[str] | None) -> dict[str, str]:
+    """Return which column is meant by a name, as written on the command line."""
+    chosen = {}
+    for text in texts or []:
+        name, sign, header = text.partition("=")
+        if not sign:
+            raise typer.BadParameter("write NAME=COLUMN", param_hint="--column")
+        chosen[name.strip().lower()] = header.strip()
+    return chosen
 
 
 def remove(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import importlib.util
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +27,23 @@ def keep_triton_out() -> None:
     maps = Path("/proc/self/maps")
     if "triton" not in sys.modules and maps.exists() and "libLLVM" in maps.read_text(errors="replace"):
         sys.modules["triton"] = None  # type: ignore[assignment]
+
+
+def load_torch_libraries() -> None:
+    """Load what makes importing torch slow without keeping other threads from running; changes nothing else.
+
+    An import holds the interpreter while it loads a library of hundreds of megabytes, and so holds up a viewer even
+    from another thread. A call through ctypes lets go of it. Where this fails, the import does the same or says why.
+    """
+    if "torch" in sys.modules or not hasattr(os, "RTLD_LAZY"):
+        return
+    found = importlib.util.find_spec("torch")
+    for folder in (found.submodule_search_locations or []) if found is not None else []:
+        for library in Path(folder).glob("lib/libtorch.*"):
+            if library.suffix in (".so", ".dylib"):
+                load = ctypes.CDLL(None).dlopen
+                load.restype, load.argtypes = ctypes.c_void_p, (ctypes.c_char_p, ctypes.c_int)
+                load(os.fsencode(library), os.RTLD_LAZY)
 
 
 def available_devices() -> list[str]:
@@ -63,8 +83,6 @@ def pick_device(name: str = "auto") -> torch.device:
 
 def describe_device(name: str = "auto") -> str:
     """Return a name for people, such as ``"cuda: NVIDIA RTX A4000, 14.9 of 16.0 GiB free"``."""
-    import os
-
     import torch
 
     device = pick_device(name)

@@ -58,6 +58,8 @@ class Plan:
     batch: int = 1
 
 
+TURNS = 4
+"""How often the self-test times each plan; the best time counts."""
 PLAIN = Plan()
 """Nothing clever: what all other plans are measured against."""
 
@@ -146,26 +148,29 @@ def choose_plan(model: VQVAE, texture: nn.Module, device: torch.device, card: Ca
 
 
 def self_test(model: VQVAE, texture: nn.Module, device: torch.device, side: int = 512) -> Plan:
-    """Time every candidate on made-up tissue, ``side`` px wide, and return the best that agrees."""
+    """Time every candidate on made-up tissue, ``side`` px wide, and return the best that agrees.
+
+    Candidates take turns, so that a machine busy with something else slows all of them alike.
+    """
     patch = _made_up_tissue(side)
+    engines: list[Engine] = []
     reference: tuple[NDArray[np.uint8], NDArray[np.float32]] | None = None
-    best, best_time = PLAIN, float("inf")
     for plan in candidate_plans(device):
         try:
             engine = Engine(model, texture, device, plan)
             codes, features = engine.run(patch)
-            seconds = min(_seconds(engine, patch) for _ in range(3))
         except (RuntimeError, NotImplementedError, MemoryError) as error:
             log.info("plan %s does not work here: %s", plan, error)
             continue
-        if reference is None:
-            reference = codes, features
-        same = float(np.mean(codes == reference[0]))
-        drift = _changed_bits(features, reference[1])
-        log.info("plan %s: %.1f ms, %.2f %% same codes", plan, 1e3 * seconds, 100 * same)
-        if same >= MIN_SAME_CODES and drift <= MAX_CHANGED_BITS and seconds < best_time:
-            best, best_time = plan, seconds
-    return best
+        reference = reference or (codes, features)
+        same, drift = float(np.mean(codes == reference[0])), _changed_bits(features, reference[1])
+        log.info("plan %s: %.2f %% same codes, %.2f %% changed bits", plan, 100 * same, 100 * drift)
+        if same >= MIN_SAME_CODES and drift <= MAX_CHANGED_BITS:
+            engines.append(engine)
+    if not engines:
+        return PLAIN
+    turns = [[_seconds(engine, patch) for engine in engines] for _ in range(TURNS)]
+    return engines[int(np.argmin(np.min(turns, axis=0)))].plan
 
 
 def _changed_bits(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:

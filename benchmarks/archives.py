@@ -16,7 +16,7 @@ import shutil
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
@@ -196,7 +196,9 @@ class LatencyArchive:
     barcodes: NDArray[np.uint64]
 
 
-def kept(name: str, make: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+def kept(
+    name: str, make: Callable[[], dict[str, NDArray[Any]]], mapped: Literal["r"] | None = None
+) -> dict[str, NDArray[Any]]:
     """Return arrays from the cache, made and put there where missing."""
     folder = CACHE / name
     if not folder.is_dir():
@@ -206,12 +208,13 @@ def kept(name: str, make: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, ND
         for what, array in make().items():
             np.save(new / f"{what}.npy", array, allow_pickle=False)
         new.rename(folder)
-    return {path.stem: np.load(path, allow_pickle=False) for path in folder.glob("*.npy")}
+    return {path.stem: np.load(path, mapped, allow_pickle=False) for path in folder.glob("*.npy")}
 
 
 def recall_archive(n: int, model: BarcodeModel) -> NDArray[np.uint64]:
-    """Return n barcodes of a model, from the cache or made now."""
-    return kept(f"recall-{n}-{model.fingerprint:08x}", lambda: {"barcodes": model.draw(n, 1)})["barcodes"]
+    """Return n barcodes of a model, from the cache or made now; mapped, as the program maps those of a database."""
+    name = f"recall-{n}-{model.fingerprint:08x}"
+    return kept(name, lambda: {"barcodes": model.draw(n, 1)}, "r")["barcodes"]
 
 
 def recall_model(real: NDArray[np.uint64]) -> BarcodeModel:

@@ -1,9 +1,9 @@
 """Clustered search against faiss.IndexBinaryIVF: recall for latency, one curve for each, compared at equal recall.
 
 Both search the same cells with the same centres (faiss's own training takes hours at these sizes on two cores;
-``--faiss-train`` lets it make its own). Each program goes up one ladder of probes, the same for every size;
-ours compares 50 rows in full for each probe, so that what it ships (32 probes, 1600 rows) is a rung. A curve's time at a recall is interpolated between the two rungs around it,
-linearly in log time over log missed share.
+``--faiss-train`` lets it make its own). Each program goes up one ladder of probes, the same for every size,
+everything else as it is shipped. A curve's time at a recall is interpolated between the two rungs around it, linearly
+in log time over log missed share.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from napari_fish.index import ClusteredIndex, Segment, exact_neighbours
 from napari_fish.index.cells import CellFinder
 
 K = 10
-RERANK = 50
 LADDER = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 EQUAL = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 
@@ -74,7 +73,7 @@ def clustered_part(segment: Segment, queries: NDArray[np.uint64], n: int, train:
         return np.asarray(ivf.search(bytes_of, K)[0])
 
     def ours(probes: int) -> NDArray[np.int32]:
-        found = index.search(queries, k=K, probes=probes, rerank=RERANK * probes)
+        found = index.search(queries, k=K, probes=probes)
         return found.distances.reshape(len(queries), K)
 
     calls: dict[str, Callable[[int], object]] = {}

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from napari_fish.database import MemoryStore, SlideRecord, SlideTable
 from napari_fish.index import GuidedParams, NeighbourLists, Segment
 from napari_fish.index.guided import GuidedIndex
+from napari_fish.index.sliderows import SlideRows
 from napari_fish.search import Query, SearchParams, search
 
 BUNCH = 40
@@ -36,9 +37,9 @@ class ArchiveStore(MemoryStore):
         self.mosaics_per_slide = np.bincount(segment.slides, minlength=n)
         self._row_keys = np.repeat(segment.keys, np.diff(segment.offsets))
         self._boxes = np.zeros((len(segment), 4), np.int32)
-        self._by_slide = np.argsort(segment.slides, kind="stable")
-        self._first = np.concatenate([[0], np.cumsum(self.mosaics_per_slide)])
-        self._guided, self._clustered = GuidedIndex(segment), None
+        by_slide = SlideRows.of(segment.slides)
+        self._by_slide, self._first = by_slide.rows, by_slide.first
+        self._guided, self._clustered = GuidedIndex(segment, by_slide=by_slide), None
 
 
 @njit(nogil=True, cache=True)
@@ -83,7 +84,7 @@ def plain_archive(
 
 def guided_part(archive: LatencyArchive, n: int, quick: bool) -> list[Row]:
     segment, p = archive.segment, GuidedParams()
-    index = GuidedIndex(segment)
+    index = GuidedIndex(segment, by_slide=SlideRows.of(segment.slides))
     dice = np.random.default_rng(3)
     chosen = dice.choice(len(archive.keys), 400, replace=False)
     keys, codes = archive.keys[chosen], archive.barcodes[chosen]

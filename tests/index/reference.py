@@ -80,7 +80,7 @@ def guided(
     threshold: int = 128,
     allowed: Sequence[bool] | None = None,
     every: bool = False,
-    skips: int = 6,
+    skips: int = 10,
 ) -> tuple[list[tuple[int, int]], int]:
     """Return [(distance, row)] sorted by distance, and how many walks were cut short."""
     accepted: set[int] = set()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from napari_fish.index import ClusteredIndex, ClusterParams, Segment, exact_neighbours
 from napari_fish.index.cells import CellFinder, binary_kmeans
 from napari_fish.index.hamming import distance_matrix
+from napari_fish.index.sketches import choose_bits, reaches
 from tests.index.archives import Archive, random_archive
 
 
@@ -40,7 +41,7 @@ def test_probing_every_cell_and_comparing_every_row_is_exact(
     trained = ClusteredIndex.train(main, ClusterParams(cells=7, rounds=2))
     index = ClusteredIndex(trained.centres, trained.bits, main, delta)
     queries = archive.barcodes[:3]
-    found = index.search(queries, k=k, radius=radius, probes=10**6, rerank=10**6, mask=mask)
+    found = index.search(queries, k=k, radius=radius, probes=10**6, margin=np.inf, mask=mask)
     exact = exact_neighbours(
         [(main.barcodes, main.slides), (delta.barcodes, delta.slides)], queries, k=k, radius=radius, mask=mask
     )
@@ -57,9 +58,41 @@ def test_a_few_cells_find_most_neighbours(
     queries = archive.barcodes[:100]
     exact = exact_neighbours([(segment.barcodes, segment.slides)], queries, k=10)
     furthest = exact.distances.reshape(100, 10)[:, -1]
-    found = clustered.search(queries, k=10, probes=8, rerank=150)
+    found = clustered.search(queries, k=10, probes=8)
     recall = np.mean([(near <= far).sum() / 10 for (_, near), far in zip(found, furthest, strict=True)])
     assert recall > 0.9
+
+
+def test_sketches_of_centres_lead_to_the_nearest_cells() -> None:
+    archive = random_archive(np.random.default_rng(8), 6000, words=16, families=300)
+    main, _ = Segment.from_rows(archive.keys, archive.barcodes, archive.slides)
+    index = ClusteredIndex.train(main, ClusterParams(cells=400, rounds=2))
+    queries, part = archive.barcodes[:60], index.main_cells
+    found = index.search(queries, k=5, probes=3, margin=np.inf)
+    same = 0
+    for i, centres_away in enumerate(distance_matrix(queries, index.centres)):
+        nearest = np.argsort(centres_away, kind="stable")[:3]
+        rows = np.concatenate([part.rows[part.starts[c] : part.starts[c + 1]] for c in nearest])
+        near = np.sort(distance_matrix(main.barcodes[rows], queries[i])[:, 0])[:5]
+        same += found[i][1].tolist() == near.tolist()
+    assert same >= 57
+
+
+def test_a_wider_margin_reaches_further_and_an_infinite_one_everywhere() -> None:
+    narrow, wide, all_rows = (reaches(1024, 256, 4.0, margin) for margin in (0.0, 2.0, np.inf))
+    assert narrow.tolist() == [d // 4 for d in range(1025)]
+    assert (np.diff(wide) >= 0).all() and (wide >= narrow).all() and wide[200] > narrow[200]
+    assert (all_rows == 256).all()
+
+
+def test_the_sketch_takes_bits_that_say_how_much_differs() -> None:
+    dice = np.random.default_rng(2)
+    # Half of the bits follow the distance of a pair, the others hardly ever differ.
+    much = dice.random((2000, 1)) * 0.5
+    flips = np.hstack([dice.random((2000, 128)) < 0.01, dice.random((2000, 128)) < much]).astype(np.uint8)
+    bits = choose_bits(flips, 4)
+    assert len(bits) == 64 and (bits >= 128).all() and (np.diff(bits) > 0).all()
+    assert len(choose_bits(np.zeros((1, 64), np.uint8), 4)) == 64
 
 
 def test_training_twice_gives_the_same_cells(segment: Segment, clustered: ClusteredIndex) -> None:

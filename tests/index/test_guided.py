@@ -18,10 +18,13 @@ from napari_fish.index import (
     exact,
     exact_neighbours,
     guided_search,
+    probing,
     queries,
-    sketches,
+    sliderows,
     warm_up,
 )
+from napari_fish.index.guided import GuidedIndex
+from napari_fish.index.sliderows import SlideRows
 from tests.index import reference
 from tests.index.archives import Archive, as_ints, random_archive
 
@@ -48,17 +51,18 @@ def pairs(found: NeighbourLists, i: int, order: np.ndarray | None = None) -> lis
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 250),
     spread=st.sampled_from([30, 400, 10**6, 2**48]),
-    share_allowed=st.sampled_from([None, 0.0, 0.2, 0.7]),
+    share_allowed=st.sampled_from([None, 0.0, 0.03, 0.2, 0.7]),
+    slides=st.sampled_from([6, 60]),
     in_delta=st.sampled_from([0.0, 0.1, 1.0]),
 )
-def test_all_three_agree(
-    p: GuidedParams, seed: int, n: int, spread: int, share_allowed: float | None, in_delta: float
+def test_all_agree(
+    p: GuidedParams, seed: int, n: int, spread: int, share_allowed: float | None, slides: int, in_delta: float
 ) -> None:
     dice = np.random.default_rng(seed)
-    archive = random_archive(dice, n, spread=spread, families=3)
+    archive = random_archive(dice, n, slides=slides, spread=spread, families=3)
     codes = as_ints(archive.barcodes)
     plain = reference.Archive.of(archive.keys.tolist(), codes, archive.slides.tolist())
-    mask = None if share_allowed is None else dice.random(6) < share_allowed
+    mask = None if share_allowed is None else dice.random(slides) < share_allowed
     asked = dice.integers(0, n, 4)
     keys = np.clip(archive.keys[asked] + np.array([0, 0, 1, -2]), 0, 2**50 - 1)
 
@@ -67,6 +71,13 @@ def test_all_three_agree(
     delta, then = Segment.from_rows(archive.keys[cut:], archive.barcodes[cut:], archive.slides[cut:])
     order = np.concatenate([first, then + cut])
     fast = guided_search(main, keys, archive.barcodes[asked], p, delta=delta, mask=mask, threads=2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sliderows, "ONE_IN", 1)
+        index = GuidedIndex(main, delta, SlideRows.of(main.slides))
+        by_list = index.search(keys, archive.barcodes[asked], p, mask=mask)
+        alone = [
+            index.search(keys[i : i + 1], archive.barcodes[row], p, mask=mask) for i, row in enumerate(asked)
+        ]
     tree = VebIndex(2)
     tree.add(archive.keys, archive.barcodes, archive.slides)
     slow = tree.search(keys, archive.barcodes[asked], p, mask=mask)
@@ -86,8 +97,25 @@ def test_all_three_agree(
             skips=p.skips,
         )
         assert pairs(slow, i) == expected
-        assert pairs(fast, i, order) == expected
-        assert slow.cut[i] == fast.cut[i] == walks_cut
+        assert pairs(fast, i, order) == pairs(by_list, i, order) == pairs(alone[i], 0, order) == expected
+        assert slow.cut[i] == fast.cut[i] == by_list.cut[i] == alone[i].cut[0] == walks_cut
+
+
+def test_of_several_masks_those_that_leave_few_rows_are_listed(archive: Archive, segment: Segment) -> None:
+    n = int(segment.slides.max()) + 1
+    masks = np.zeros((4, n), np.bool_)
+    masks[0, 3], masks[1, :], masks[3, [5, n - 1]] = True, True, True
+    by_slide = SlideRows.of(segment.slides)
+    listed, spans = by_slide.lists(masks)
+    assert (spans[1] == -1).all() and spans[2, 0] == spans[2, 1] >= 0
+    for mask, (begin, end) in ((masks[0], spans[0]), (masks[3], spans[3])):
+        assert listed[begin:end].tolist() == np.flatnonzero(mask[segment.slides]).tolist() != []
+    which, p = np.arange(40) % 4, GuidedParams(limit=20)
+    asked = archive.keys[:40], archive.barcodes[:40], p
+    fast = GuidedIndex(segment, by_slide=by_slide).search(*asked, mask=masks, which=which, threads=2)
+    slow = GuidedIndex(segment).search(*asked, mask=masks, which=which)
+    assert fast.rows.tolist() == slow.rows.tolist() and fast.cut.tolist() == slow.cut.tolist()
+    assert fast.cut.any() and fast.lengths[which == 0].any() and fast.lengths[which == 3].any()
 
 
 def test_a_tree_filled_one_mosaic_at_a_time_finds_the_same(archive: Archive, segment: Segment) -> None:
@@ -163,7 +191,7 @@ def test_arrays_that_do_not_fit_are_refused(segment: Segment) -> None:
 
 def test_warming_up_leaves_nothing_to_compile_for_the_first_query(archive: Archive, segment: Segment) -> None:
     warm_up(words=4)
-    kernels = (queries.search_single, queries.search_many, exact.k_best, sketches.search_many)
+    kernels = (queries.search_single, queries.search_many, exact.k_best, probing.search_many)
     compiled = [len(kernel.signatures) for kernel in kernels]
     assert min(compiled) >= 1
     guided_search(segment, archive.keys[:1], archive.barcodes[:1])

@@ -177,7 +177,7 @@ def test_recall_of_exact_search_is_one_and_of_few_cells_less(store: MemoryStore,
     monkeypatch.setattr("napari_fish.search.neighbours.FEW_ROWS", 10)
     exact = measure_recall(store, SearchParams(mode="exact"), queries=30)
     assert exact.recall == 1.0 and exact.queries > 20
-    narrow = SearchParams(mode="clustered", clustered=ClusterParams(probes=1, rerank=10))
+    narrow = SearchParams(mode="clustered", clustered=ClusterParams(probes=1, margin=0.0))
     clustered = measure_recall(store, narrow, queries=30)
     assert clustered.mode == "clustered" and 0.05 < clustered.recall < 1.0
     guided = measure_recall(store, SearchParams(mode="guided"), queries=30)

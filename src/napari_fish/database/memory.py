@@ -20,6 +20,7 @@ from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import Barcodes, Keys, Mask, NeighbourLists, Rows, Segment
 from napari_fish.index.clustered import ClusteredIndex, ClusterParams
 from napari_fish.index.guided import GuidedIndex, GuidedParams
+from napari_fish.index.sliderows import SlideRows
 
 
 class MemoryStore:
@@ -61,9 +62,9 @@ class MemoryStore:
             keys, codes, np.repeat(np.arange(len(all_slides)), self.mosaics_per_slide)
         )
         self._row_keys, self._boxes = keys[order], boxes[order]
-        self._by_slide = np.argsort(self._segment.slides, kind="stable")
+        self._by_slide = np.argsort(self._segment.slides, kind="stable").astype(np.int32)
         self._first = np.concatenate([[0], np.cumsum(self.mosaics_per_slide)])
-        self._guided = GuidedIndex(self._segment)
+        self._guided = GuidedIndex(self._segment, by_slide=SlideRows(self._by_slide, self._first))
         self._clustered: ClusteredIndex | None = None
 
     def train_cells(self, params: ClusterParams | None = None, threads: int = 1) -> None:
@@ -155,7 +156,7 @@ class MemoryStore:
             k=k,
             radius=radius,
             probes=params.probes,
-            rerank=params.rerank,
+            margin=params.margin,
             mask=mask,
             which=which,
             threads=threads,

@@ -282,7 +282,7 @@ class DiskStore:
     ) -> NeighbourLists:
         """Look into the cells nearest to each barcode."""
         return self._view.clustered.search(
-            barcodes, k=k, radius=radius, probes=params.probes, rerank=params.rerank,
+            barcodes, k=k, radius=radius, probes=params.probes, margin=params.margin,
             mask=self._view.allowed(mask), which=which, threads=threads,
         )  # fmt: skip
 

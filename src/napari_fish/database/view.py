@@ -14,6 +14,7 @@ from napari_fish.database.records import Box, MosaicRecord
 from napari_fish.index.arrays import Barcodes, Keys, Mask, Rows, Segment
 from napari_fish.index.clustered import ClusteredIndex
 from napari_fish.index.guided import GuidedIndex
+from napari_fish.index.sliderows import SlideRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,7 @@ class View:
     @cached_property
     def guided(self) -> GuidedIndex:
         """The index of guided search."""
-        return GuidedIndex(self.main.segment, self._later)
+        return GuidedIndex(self.main.segment, self._later, SlideRows(self.main.by_slide, self._first))
 
     @cached_property
     def clustered(self) -> ClusteredIndex:

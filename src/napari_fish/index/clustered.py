@@ -2,12 +2,14 @@
 
 The key is the cell of a clustering of the barcodes, so near in key means near in Hamming distance. Barcodes are
 kept once, in key order; in cell order lies a sketch of each, one bit in four, plane by plane, so that many rows
-are compared with one instruction. The rows whose sketches are nearest are compared in full.
+are compared with one instruction. Rows are compared in full as long as their sketches leave them a chance to be
+nearer than what was found.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,8 +25,12 @@ from napari_fish.index.arrays import (
     in_threads,
 )
 from napari_fish.index.cells import CellFinder, binary_kmeans
-from napari_fish.index.hamming import unpack_bits
-from napari_fish.index.sketches import search_many, sketch_into
+from napari_fish.index.hamming import pair_distances, unpack_bits
+from napari_fish.index.probing import search_many
+from napari_fish.index.sketches import choose_bits, reaches, sketches_of
+
+# Rows that are compared with the centre of their cell, to choose the bits of sketches, and to learn what these say.
+PAIRS, FEW_PAIRS = 8192, 256
 
 
 @dataclass(frozen=True)
@@ -43,8 +49,9 @@ class ClusterParams:
         Where k-means begins.
     probes
         Cells searched for a query, the nearest first.
-    rerank
-        Rows compared in full for a query, those with the nearest sketches.
+    margin
+        Rows are compared in full unless their sketch says, by more than so many standard deviations, that they are
+        too far; infinite for all rows of the cells searched.
     sketch
         One bit in so many is in the sketch.
     """
@@ -54,7 +61,7 @@ class ClusterParams:
     rounds: int = 8
     seed: int = 0
     probes: int = 32
-    rerank: int = 1600
+    margin: float = 1.75
     sketch: int = 4
 
 
@@ -81,16 +88,6 @@ class CellPart:
             object.__setattr__(self, name, frozen(getattr(self, name), dtype, ndim))
 
 
-def sketch_bits(sample: Barcodes, one_in: int) -> NDArray[np.int32]:
-    """Choose the bits of the sketch: of each few neighbouring bits the one that is set most evenly."""
-    ones = unpack_bits(sample).mean(axis=0)
-    # A sketch of a whole number of words, at least one.
-    wanted = min(len(ones), max(64, -(-len(ones) // (one_in * 64)) * 64))
-    groups = np.array_split(np.abs(ones - 0.5), wanted)
-    first = np.cumsum([0, *(len(g) for g in groups)])[:-1]
-    return frozen([f + int(np.argmin(g)) for f, g in zip(first, groups, strict=True)], np.int32)
-
-
 class ClusteredIndex:
     """Cells over a main segment and a small later one.
 
@@ -104,8 +101,8 @@ class ClusteredIndex:
         Segments in key order.
     main_cells, delta_cells
         The same rows in cell order; made here where not given.
-    finder
-        Finds cells; made here where not given.
+    finder, centre_sketches
+        Finds cells, and the sketches of their centres; made here where not given.
     """
 
     def __init__(
@@ -118,12 +115,15 @@ class ClusteredIndex:
         main_cells: CellPart | None = None,
         delta_cells: CellPart | None = None,
         finder: CellFinder | None = None,
+        centre_sketches: NDArray[np.uint64] | None = None,
         threads: int = 1,
     ) -> None:
         self.centres: Barcodes = frozen(centres, np.uint64, 2)
         self.bits: NDArray[np.int32] = frozen(bits, np.int32)
         self.main, self.delta = main, delta if delta is not None else Segment.empty(main.words)
         self.finder = finder or CellFinder(self.centres)
+        if centre_sketches is not None:
+            self.centre_sketches = centre_sketches
         self.main_cells = main_cells or self._ordered(self.main, self.finder(self.main.barcodes, threads)[0])
         self.delta_cells = delta_cells or self._ordered(
             self.delta, self.finder(self.delta.barcodes, threads)[0]
@@ -146,22 +146,37 @@ class ClusteredIndex:
         centres = binary_kmeans(sample, n_cells, seed=p.seed, rounds=p.rounds, threads=threads) if size else (
             np.zeros((1, main.words), np.uint64)
         )  # fmt: skip
-        bits = sketch_bits(sample[:100_000] if size else np.zeros((1, main.words), np.uint64), p.sketch)
-        return cls(centres, bits, main, threads=threads)
+        some = sample[:: max(1, size // PAIRS)]
+        finder = CellFinder(centres)
+        flips = unpack_bits(some ^ finder.centres[finder(some, threads)[0]])
+        return cls(centres, choose_bits(flips, p.sketch), main, finder=finder, threads=threads)
 
     def with_delta(self, delta: Segment, cell: NDArray[np.int32]) -> ClusteredIndex:
         """Return the same index with another later segment, the cells of whose rows are known, shape (n,)."""
         return ClusteredIndex(
             self.centres, self.bits, self.main, delta, main_cells=self.main_cells,
-            delta_cells=self._ordered(delta, cell), finder=self.finder,
+            delta_cells=self._ordered(delta, cell), finder=self.finder, centre_sketches=self.centre_sketches,
         )  # fmt: skip
 
     def _ordered(self, part: Segment, cell: NDArray[np.int32]) -> CellPart:
         rows = np.argsort(cell, kind="stable").astype(np.int32)
         starts = np.searchsorted(cell[rows], np.arange(len(self.centres) + 1)).astype(np.int32)
-        sketches = np.zeros((-(-len(self.bits) // 64), len(part)), np.uint64)
-        sketch_into(part.barcodes, rows, self.bits, sketches)
-        return CellPart(starts, rows, sketches)
+        return CellPart(starts, rows, sketches_of(part.barcodes, rows, self.bits))
+
+    @cached_property
+    def centre_sketches(self) -> NDArray[np.uint64]:
+        """Sketches of the cells' centres, shape (sketch_words, n_cells)."""
+        return sketches_of(self.centres, np.arange(len(self.centres), dtype=np.int32), self.bits)
+
+    @cached_property
+    def _ratio(self) -> float:
+        """Bits in which near barcodes differ, for each bit of their sketches."""
+        part = self.main_cells
+        some = np.linspace(0, len(part.rows) - 1, min(FEW_PAIRS, len(part.rows))).astype(np.int64)
+        cell = np.searchsorted(part.starts, some, "right") - 1
+        far = pair_distances(self.main.barcodes[part.rows[some]], self.centres[cell]).sum()
+        sketched = pair_distances(part.sketches[:, some].T, self.centre_sketches[:, cell].T).sum()
+        return float(far / sketched) if sketched else 64 * self.main.words / len(self.bits)
 
     def search(
         self,
@@ -170,7 +185,7 @@ class ClusteredIndex:
         k: int = 50,
         radius: int | None = None,
         probes: int = 32,
-        rerank: int = 1600,
+        margin: float = 1.75,
         mask: Mask | None = None,
         which: ArrayLike | None = None,
         threads: int = 1,
@@ -183,20 +198,22 @@ class ClusteredIndex:
             Query barcodes.
         k, radius
             At most this many neighbours, at most this far (bits, included; None for any distance).
-        probes, rerank
-            Cells searched, and rows compared in full, for each query.
+        probes, margin
+            As in :class:`ClusterParams`.
         mask, which, threads
             As in :func:`~napari_fish.index.exact.exact_neighbours`.
         """
         codes = as_barcodes(barcodes, self.main.words)
         masks = Masks.over(mask, len(codes), which)
-        reach = 64 * self.main.words if radius is None else int(radius)
+        most = 64 * self.main.words
+        reach = most if radius is None else min(int(radius), most)
+        tables = reaches(most, len(self.bits), self._ratio, margin), reaches(most, most // 2, 2.0, margin)
         main, delta = self._parts
 
         def work(a: int, b: int) -> NeighbourLists:
             rows, near, counts = search_many(
-                self.centres, self.bits, main, delta, codes[a:b], masks.allowed, masks.which[a:b], probes,
-                max(rerank, k), reach, k,
+                self.centres, self.centre_sketches, self.bits, main, delta, codes[a:b], masks.allowed,
+                masks.which[a:b], probes, *tables, reach, k,
             )  # fmt: skip
             return NeighbourLists.from_table(rows, near, counts)
 

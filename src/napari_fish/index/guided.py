@@ -26,6 +26,7 @@ from napari_fish.index.arrays import (
     in_threads,
 )
 from napari_fish.index.queries import search_many, search_single
+from napari_fish.index.sliderows import NO_LISTS, SlideRows
 from napari_fish.index.sortedkeys import directory_of
 
 _Room = tuple[NDArray[Any], ...]
@@ -62,7 +63,7 @@ class GuidedParams:
     limit: int = 375
     threshold: int = 128
     every_mosaic: bool = False
-    skips: int = 6
+    skips: int = 10
 
     @property
     def largest_accepted(self) -> int:
@@ -98,10 +99,14 @@ class GuidedIndex:
     ----------
     main, delta
         Rows of ``delta`` are numbered after those of ``main``.
+    by_slide
+        The main part's rows by slide; with them, a filter that leaves few rows costs little.
     """
 
-    def __init__(self, main: Segment, delta: Segment | None = None) -> None:
-        self.main = main
+    def __init__(
+        self, main: Segment, delta: Segment | None = None, by_slide: SlideRows | None = None
+    ) -> None:  # fmt: skip
+        self.main, self.by_slide = main, by_slide
         self.delta = delta if delta is not None else Segment.empty(main.words)
         self._parts = tuple(
             (part.keys, part.offsets, part.barcodes, part.slides, directory_of(part.keys))
@@ -135,19 +140,22 @@ class GuidedIndex:
         walks, numbers = (params or GuidedParams()).settings()
         masks = Masks.over(mask, len(codes), which)
         main, delta = self._parts
+        listed = NO_LISTS if mask is None or self.by_slide is None else self.by_slide.lists(masks.allowed)
 
         def room() -> _Room:
             return self._room(len(walks) * int(numbers[1]))
 
         if len(codes) == 1 and not numbers[3]:
             mine = room()
-            n, cut = search_single(main, delta, starts[0], codes[0], masks.allowed, walks, numbers, *mine)
+            n, cut = search_single(
+                main, delta, starts[0], codes[0], masks.allowed, *listed, walks, numbers, *mine
+            )
             rows, near = mine[3][:n].copy(), mine[4][:n].copy()
             return NeighbourLists(np.array([0, n]), rows, near, np.array([cut], np.int32))
 
         def work(a: int, b: int) -> NeighbourLists:
             mine = starts[a:b], codes[a:b], masks.allowed, masks.which[a:b]
-            return NeighbourLists(*search_many(main, delta, *mine, walks, numbers, *room()[:3]))
+            return NeighbourLists(*search_many(main, delta, *mine, *listed, walks, numbers, *room()[:3]))
 
         parts = in_threads(work, len(codes), threads)
         return parts[0] if len(parts) == 1 else NeighbourLists.joined(parts)

@@ -53,35 +53,45 @@ def prefetch(_context: Any, table: Any, _row: Any, _column: Any) -> Any:
     return types.void(table, types.int64, types.int64), code
 
 
-@intrinsic
-def _sixteen_words(_context: Any, rows: Any, _row: Any, _first: Any, query: Any) -> Any:
-    """Count the bits in which 16 words of a row, from the first on, differ from those of a query."""
+def _differing_words(n: int) -> Any:
+    """Return a function that counts the bits in which n words of a row, from the first on, differ from a query's."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        eight, word = ir.VectorType(ir.IntType(64), 8), ir.IntType(64)
-        module = builder.module
-        count = cgutils.get_or_insert_function(module, ir.FunctionType(eight, [eight]), "llvm.ctpop.v8i64")
-        total = cgutils.get_or_insert_function(
-            module, ir.FunctionType(word, [eight]), "llvm.vector.reduce.add.v8i64"
-        )
-
-        def start(array_type: Any, value: Any, at: list[Any]) -> Any:
-            array = context.make_array(array_type)(context, builder, value)
-            return cgutils.get_item_pointer(context, builder, array_type, array, at)
-
-        ours = start(signature.args[0], args[0], [args[1], args[2]])
-        theirs = start(signature.args[3], args[3], [args[2]])
-        counts = []
-        for first in (0, 8):
-            step = [ir.Constant(word, first)]
-            a, b = (
-                builder.load(builder.bitcast(builder.gep(p, step), eight.as_pointer()), align=8)
-                for p in (ours, theirs)
+    @intrinsic
+    def differing(_context: Any, rows: Any, _row: Any, _first: Any, query: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            eight, word = ir.VectorType(ir.IntType(64), 8), ir.IntType(64)
+            module = builder.module
+            count = cgutils.get_or_insert_function(
+                module, ir.FunctionType(eight, [eight]), "llvm.ctpop.v8i64"
             )
-            counts.append(builder.call(count, [builder.xor(a, b)]))
-        return builder.call(total, [builder.add(*counts)])
+            total = cgutils.get_or_insert_function(
+                module, ir.FunctionType(word, [eight]), "llvm.vector.reduce.add.v8i64"
+            )
 
-    return types.int64(rows, types.int64, types.int64, query), code
+            def start(array_type: Any, value: Any, at: list[Any]) -> Any:
+                array = context.make_array(array_type)(context, builder, value)
+                return cgutils.get_item_pointer(context, builder, array_type, array, at)
+
+            ours = start(signature.args[0], args[0], [args[1], args[2]])
+            theirs = start(signature.args[3], args[3], [args[2]])
+            counts = ir.Constant(eight, [0] * 8)
+            for first in range(0, n, 8):
+                step = [ir.Constant(word, first)]
+                a, b = (
+                    builder.load(builder.bitcast(builder.gep(p, step), eight.as_pointer()), align=8)
+                    for p in (ours, theirs)
+                )
+                counts = builder.add(counts, builder.call(count, [builder.xor(a, b)]))
+            return builder.call(total, [counts])
+
+        return types.int64(rows, types.int64, types.int64, query), code
+
+    return differing
+
+
+#: The same for half a barcode, which is one line of memory.
+eight_words = _differing_words(8)
+_sixteen_words = _differing_words(16)
 
 
 @intrinsic
@@ -161,7 +171,7 @@ def row_distance(barcodes: Barcodes, row: int, query: Barcodes) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _add_bits(word: int, first: int, hits: Distances, found: int) -> Any:
+def add_bits(word: int, first: int, hits: Distances, found: int) -> Any:
     """Add the positions of bits, counted from ``first``, to a list; return its length."""
     while word:
         hits[found] = first + lowest(word)
@@ -192,12 +202,12 @@ def near_rows(
         while row + 8 <= stop and row < first + 64:
             near |= _eight_rows(barcodes, row, query, out, row - start, most) << (row - first)
             row += 8
-        found = _add_bits(near, first - start, hits, found)
+        found = add_bits(near, first - start, hits, found)
     if row < stop:
         # The last few rows, with some before them that are done already.
         done = row - (stop - 8)
         near = _eight_rows(barcodes, stop - 8, query, out, stop - 8 - start, most) >> done << done
-        found = _add_bits(near, stop - 8 - start, hits, found)
+        found = add_bits(near, stop - 8 - start, hits, found)
     return found
 
 

@@ -53,12 +53,13 @@ def _with_every_row(
 @njit(nogil=True, cache=True)
 def search_many(
     main: Any, delta: Any, keys: NDArray[np.int64], queries: Barcodes, allowed: NDArray[np.bool_],
-    which: NDArray[np.int64], walks: NDArray[np.int64], numbers: NDArray[np.int64],
-    accepted: NDArray[np.int64], found_rows: NDArray[np.int64], found_distances: NDArray[np.int32],
+    which: NDArray[np.int64], listed: NDArray[np.int32], spans: NDArray[np.int64], walks: NDArray[np.int64],
+    numbers: NDArray[np.int64], accepted: NDArray[np.int64], found_rows: NDArray[np.int64], found_distances: NDArray[np.int32],
 ) -> Any:  # fmt: skip
     """Search for each query; a part is (keys, offsets, barcodes, slides, directory).
 
-    The last three are room for as many keys as all walks may accept.
+    Where a mask leaves few rows, these are ``listed[spans[mask, 0]:spans[mask, 1]]``; a mask without a list has -1. The last
+    three are room for as many keys as all walks may accept.
     """
     found = (found_rows, found_distances, np.zeros(1, np.int64))
     every = (np.empty(0, np.int64), np.empty(0, np.int32), np.zeros(1, np.int64))
@@ -67,9 +68,11 @@ def search_many(
     offsets = np.zeros(len(keys) + 1, np.int64)
     cut = np.zeros(len(keys), np.int32)
     for q in range(len(keys)):
+        span = min(which[q], len(spans) - 1)
+        begin, end = spans[span, 0], spans[span, 1]
         n, cut[q] = search_one(
-            main, delta, keys[q], queries[q], allowed, which[q], walks, numbers, accepted, found_rows,
-            found_distances, near, hits,
+            main, delta, keys[q], queries[q], allowed, which[q], begin >= 0, listed[max(begin, 0) : end], walks,
+            numbers, accepted, found_rows, found_distances, near, hits,
         )  # fmt: skip
         found[2][0] = n
         if numbers[3]:
@@ -85,15 +88,16 @@ def search_many(
 
 @njit(nogil=True, cache=True)
 def search_single(
-    main: Any, delta: Any, key: int, query: Barcodes, allowed: NDArray[np.bool_], walks: NDArray[np.int64],
-    numbers: NDArray[np.int64], accepted: NDArray[np.int64], found_rows: NDArray[np.int64],
+    main: Any, delta: Any, key: int, query: Barcodes, allowed: NDArray[np.bool_], listed: NDArray[np.int32],
+    spans: NDArray[np.int64], walks: NDArray[np.int64], numbers: NDArray[np.int64], accepted: NDArray[np.int64], found_rows: NDArray[np.int64],
     found_distances: NDArray[np.int32], rows: NDArray[np.int64], distances: NDArray[np.int32],
 ) -> Any:  # fmt: skip
     """Search for one query into given arrays: handing new ones to Python costs more than a walk."""
     near, hits = np.empty(STRETCH_ROWS, np.int32), np.empty(STRETCH_ROWS, np.int32)
     n, cut = search_one(
-        main, delta, key, query, allowed, 0, walks, numbers, accepted, found_rows, found_distances, near, hits
-    )
+        main, delta, key, query, allowed, 0, spans[0, 0] >= 0, listed, walks, numbers, accepted, found_rows,
+        found_distances, near, hits,
+    )  # fmt: skip
     found = (found_rows, found_distances, np.full(1, n))
     sorted_by_distance(found, (rows, distances, np.zeros(1, np.int64)), numbers[2])
     return n, cut

@@ -1,25 +1,18 @@
-"""The kernel of clustered search; see :mod:`napari_fish.index.clustered`."""
+"""Sketches: a few of a barcode's bits, kept word by word, so that eight rows are compared with one instruction."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from napari_fish.index.arrays import Barcodes
-from napari_fish.index.hamming import (
-    BLOCK,
-    distances_into,
-    keep_if_near,
-    popcount,
-    prefetch,
-    row_distance,
-)
-
-# Rows are asked for so many rows before they are compared: they lie anywhere in memory.
-AHEAD = 16
+from napari_fish.index.arrays import Barcodes, frozen
+from napari_fish.index.hamming import BLOCK, popcount, prefetch
 
 
 @njit(nogil=True, cache=True)
@@ -34,146 +27,118 @@ def sketch_into(barcodes: Barcodes, rows: NDArray[np.int32], bits: NDArray[np.in
             out[first >> 6, i] = word
 
 
-@njit(nogil=True, cache=True)
-def _sketch_distances(
-    sketches: NDArray[np.uint64], start: int, stop: int, query: NDArray[np.uint64], out: NDArray[np.uint64]
-) -> None:  # fmt: skip
-    n = stop - start
-    if len(sketches) == 4:
-        a, b = sketches[0, start:stop], sketches[1, start:stop]
-        c, d = sketches[2, start:stop], sketches[3, start:stop]
-        for i in range(n):
-            out[i] = (
-                popcount(a[i] ^ query[0]) + popcount(b[i] ^ query[1])
-                + popcount(c[i] ^ query[2]) + popcount(d[i] ^ query[3])
-            )  # fmt: skip
-        return
-    out[:n] = 0
-    for word in range(len(sketches)):
-        plane = sketches[word, start:stop]
-        for i in range(n):
-            out[i] += popcount(plane[i] ^ query[word])
+def sketches_of(barcodes: Barcodes, rows: NDArray[np.int32], bits: NDArray[np.int32]) -> NDArray[np.uint64]:
+    """Return the sketches of rows, shape (sketch_words, n_rows)."""
+    out = np.zeros((-(-len(bits) // 64), len(rows)), np.uint64)
+    sketch_into(barcodes, rows, bits, out)
+    return frozen(out, np.uint64, 2)
+
+
+@intrinsic
+def _eight_sketches(_context: Any, planes: Any, _at: Any, query: Any, out: Any, _to: Any, _most: Any) -> Any:
+    """Write the distances of eight sketches of 4 words to ``out``; return bit i set where one is at most so far."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word, narrow = ir.IntType(64), ir.IntType(32)
+        eight = ir.VectorType(word, 8)
+        count = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(eight, [eight]), "llvm.ctpop.v8i64"
+        )
+
+        def start(array_type: Any, value: Any, at: list[Any]) -> Any:
+            array = context.make_array(array_type)(context, builder, value)
+            return cgutils.get_item_pointer(context, builder, array_type, array, at)
+
+        def spread(value: Any) -> Any:
+            one = builder.insert_element(ir.Constant(eight, ir.Undefined), value, ir.Constant(narrow, 0))
+            return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(narrow, 8), [0] * 8))
+
+        total = ir.Constant(eight, [0] * 8)
+        for plane in (ir.Constant(word, i) for i in range(4)):
+            there = start(signature.args[0], args[0], [plane, args[1]])
+            ours = builder.load(builder.bitcast(there, eight.as_pointer()), align=8)
+            theirs = spread(builder.load(start(signature.args[2], args[2], [plane])))
+            total = builder.add(total, builder.call(count, [builder.xor(ours, theirs)]))
+        there = builder.bitcast(
+            start(signature.args[3], args[3], [args[4]]), ir.VectorType(narrow, 8).as_pointer()
+        )
+        builder.store(builder.trunc(total, ir.VectorType(narrow, 8)), there, align=4)
+        near = builder.icmp_signed("<=", total, spread(args[5]))
+        return builder.zext(builder.bitcast(near, ir.IntType(8)), word)
+
+    return types.int64(planes, types.int64, query, out, types.int64, types.int64), code
 
 
 @njit(nogil=True, cache=True)
-def _expect_cell(sketches: NDArray[np.uint64], start: int, stop: int) -> None:
-    """Ask memory for the sketches of a cell that comes next."""
-    for word in range(len(sketches)):
-        for i in range(start, min(stop, start + BLOCK), 8):
-            prefetch(sketches, word, i)
-
-
-@njit(nogil=True, cache=True)
-def _nearest_first(near: NDArray[np.int32], n: int, bits: int) -> Any:
-    """Return the n nearest cells, nearest first, equal ones by number."""
-    starts = np.zeros(bits + 2, np.int64)
-    for c in range(len(near)):
-        starts[near[c] + 1] += 1
-    for d in range(1, len(starts)):
-        starts[d] += starts[d - 1]
-    order = np.empty(n, np.int64)
-    for c in range(len(near)):
-        at = starts[near[c]]
-        starts[near[c]] += 1
-        if at < n:
-            order[at] = c
-    return order
-
-
-@njit(nogil=True, cache=True)
-def _shortlist(
-    part: Any, number_first: int, start: int, stop: int, sketch: NDArray[np.uint64], allowed: NDArray[np.bool_],
-    mask: int, rerank: int, tally: NDArray[np.int64], state: NDArray[np.int64], rows: NDArray[np.int64],
-    near: NDArray[np.int32], block: NDArray[np.uint64],
-) -> None:  # fmt: skip
-    """Add to the shortlist what is near enough in one cell; state is (reach, rows within it, length)."""
-    of_row, sketches, slides = part[1], part[2], part[4]
-    reach, within, n = state[0], state[1], state[2]
-    for begin in range(start, stop, BLOCK):
-        end = min(begin + BLOCK, stop)
-        _sketch_distances(sketches, begin, end, sketch, block)
-        for i in range(end - begin):
-            distance = np.int64(block[i])
-            if distance > reach:
-                continue
-            row = np.int64(of_row[begin + i])
-            if len(allowed) and not allowed[mask, slides[row]]:
-                continue
-            rows[n], near[n] = row + number_first, distance
-            n += 1
-            tally[distance] += 1
-            within += 1
-            # Enough rows are nearer than this: from here on only nearer ones count.
-            while within - tally[reach] >= rerank:
-                within -= tally[reach]
-                reach -= 1
-    state[0], state[1], state[2] = reach, within, n
-
-
-@njit(nogil=True, cache=True)
-def _compare_in_full(
-    main: Barcodes, delta: Barcodes, query: Barcodes, rows: NDArray[np.int64], near: NDArray[np.int32], n: int, reach: int
+def near_sketches(
+    planes: NDArray[np.uint64], start: int, stop: int, query: NDArray[np.uint64], most: int, out: NDArray[np.int32]
 ) -> Any:  # fmt: skip
-    """Replace the sketch distances of rows within reach by full ones; return how many there are."""
-    kept = 0
-    for i in range(n):
-        rows[kept] = rows[i]
-        kept += near[i] <= reach
-    for i in range(kept):
-        if i + AHEAD < kept and rows[i + AHEAD] < len(main):
-            for word in range(0, main.shape[1], 8):
-                prefetch(main, rows[i + AHEAD], word)
-        if rows[i] < len(main):
-            near[i] = row_distance(main, rows[i], query)
-        else:
-            near[i] = row_distance(delta, rows[i] - len(main), query)
-    return kept
+    """Write the distances of at most 64 sketches to ``out``; return bit i set where that of ``start + i`` is at most so far."""
+    near, row = np.int64(0), start
+    while len(planes) == 4 and row + 8 <= stop:
+        near |= _eight_sketches(planes, row, query, out, row - start, most) << (row - start)
+        row += 8
+    while row < stop:
+        distance = np.uint64(0)
+        for word in range(len(planes)):
+            distance += popcount(planes[word, row] ^ query[word])
+        out[row - start] = distance
+        near |= np.int64(np.int64(distance) <= most) << (row - start)
+        row += 1
+    return near
 
 
 @njit(nogil=True, cache=True)
-def search_many(
-    centres: Barcodes, bits: NDArray[np.int32], main: Any, delta: Any, queries: Barcodes,
-    allowed: NDArray[np.bool_], which: NDArray[np.int64], probes: int, rerank: int, radius: int, k: int,
-) -> Any:  # fmt: skip
-    """Search for each query; a part is (cell starts, rows, sketches, barcodes, slides)."""
-    n = len(queries)
-    best = np.full((n, k), radius + 1, np.int32)
-    best_rows = np.zeros((n, k), np.int64)
-    counts = np.zeros(n, np.int64)
-    sketches = np.zeros((len(main[2]), n), np.uint64)
-    sketch_into(queries, np.arange(n).astype(np.int32), bits, sketches)
-    from_centre = np.empty(len(centres), np.int32)
-    block = np.empty(BLOCK, np.uint64)
-    tally = np.empty(len(bits) + 1, np.int64)
-    state = np.empty(3, np.int64)
-    rows, near = np.empty(0, np.int64), np.empty(0, np.int32)
-    starts, more_starts, first_more = main[0], delta[0], len(main[3])
-    for q in range(n):
-        query = queries[q]
-        distances_into(centres, 0, len(centres), query, from_centre)
-        order = _nearest_first(from_centre, min(probes, len(centres)), 64 * centres.shape[1])
-        room = 0
-        for cell in order:
-            room += starts[cell + 1] - starts[cell] + more_starts[cell + 1] - more_starts[cell]
-        if room > len(rows):
-            rows, near = np.empty(2 * room, np.int64), np.empty(2 * room, np.int32)
-        sketch = np.ascontiguousarray(sketches[:, q])
-        tally[:] = 0
-        state[0], state[1], state[2] = len(bits), 0, 0
-        for i in range(len(order)):
-            cell = order[i]
-            if i + 1 < len(order):
-                _expect_cell(main[2], starts[order[i + 1]], starts[order[i + 1] + 1])
-            _shortlist(
-                main, 0, starts[cell], starts[cell + 1], sketch, allowed, which[q], rerank, tally, state, rows,
-                near, block,
-            )  # fmt: skip
-            if more_starts[cell + 1] > more_starts[cell]:
-                _shortlist(
-                    delta, first_more, more_starts[cell], more_starts[cell + 1], sketch, allowed, which[q],
-                    rerank, tally, state, rows, near, block,
-                )  # fmt: skip
-        kept = _compare_in_full(main[3], delta[3], query, rows, near, state[2], state[0])
-        for i in range(kept):
-            counts[q] = keep_if_near(near[i], rows[i], best[q], best_rows[q], counts[q], radius)
-    return best_rows, best, counts
+def expect_cell(planes: NDArray[np.uint64], rows: NDArray[np.int32], start: int, stop: int) -> None:
+    """Ask memory for the sketches and row numbers, shape (1, n), of a cell that comes next."""
+    stop = min(stop, start + BLOCK)
+    for word in range(len(planes)):
+        for i in range(start, stop, 8):
+            prefetch(planes, word, i)
+    for i in range(start, stop, 16):
+        prefetch(rows, 0, i)
+
+
+def choose_bits(flips: NDArray[np.uint8], one_in: int) -> NDArray[np.int32]:
+    """Choose the bits of the sketch: those whose sum says most about how many bits differ.
+
+    Parameters
+    ----------
+    flips : uint8, shape (n, n_bits)
+        Which bits differ, in some pairs of near barcodes.
+    one_in
+        One bit in so many is chosen; a whole number of words, at least one.
+    """
+    n_bits = flips.shape[1]
+    wanted = min(n_bits, max(64, -(-n_bits // (one_in * 64)) * 64))
+    table = flips.astype(np.float32)
+    together = (table.T @ table).astype(np.float64)
+    with_all, alone = together.sum(axis=1), together.diagonal()
+    chosen = np.zeros(n_bits, np.bool_)
+    shared, own, with_chosen = 0.0, 1e-9, np.zeros(n_bits)
+    # One after the other, that with which the sum of the chosen follows the sum of all most closely.
+    for _ in range(wanted):
+        score = (shared + with_all) ** 2 / (own + 2 * with_chosen + alone)
+        best = int(np.argmax(np.where(chosen, -1, score)))
+        chosen[best] = True
+        shared += with_all[best]
+        own += 2 * with_chosen[best] + alone[best]
+        with_chosen += together[best]
+    return frozen(np.flatnonzero(chosen), np.int32)
+
+
+def reaches(bits: int, sketch_bits: int, ratio: float, margin: float) -> NDArray[np.int64]:
+    """Return, for each distance of barcodes, the farthest sketch that is still looked at to find nearer ones.
+
+    A sketch that differs in s of its bits stands for a barcode that differs in about ``s * ratio``. One is looked
+    at unless it would have to be more than ``margin`` standard deviations nearer than that.
+    """
+    if np.isinf(margin):
+        return frozen(np.full(bits + 1, sketch_bits), np.int64)
+    share = np.arange(sketch_bits + 1) / sketch_bits
+    # The bits of the sketch are some of the barcode's, and what they say of themselves is certain.
+    off = bits * np.sqrt(share * (1 - share) / sketch_bits * (1 - sketch_bits / bits))
+    least = np.arange(sketch_bits + 1) * ratio - margin * off
+    # Where nearly no bit differs the deviation grows faster than the distance.
+    least = np.minimum.accumulate(least[::-1])[::-1]
+    return frozen(np.searchsorted(least, np.arange(bits + 1), "right") - 1, np.int64)

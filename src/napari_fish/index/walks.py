@@ -9,29 +9,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from napari_fish.index.arrays import UNIVERSE, Barcodes
-from napari_fish.index.hamming import near_rows, row_distance
+from napari_fish.index.hamming import near_rows
+from napari_fish.index.leaps import key_of, nearest_row, run_listed
 from napari_fish.index.sortedkeys import lower_bound
 
 # Keys whose distances are worked out before any of them is looked at, where a mask may leave some out; and most
 # rows, mask or none.
 STRETCH, STRETCH_ROWS = 128, 1024
 _NO_MASK = np.empty(0, np.bool_)
-
-
-@njit(nogil=True, cache=True)
-def nearest_row(
-    start: int, stop: int, barcodes: Barcodes, slides: NDArray[np.int32], query: Barcodes,
-    allowed: NDArray[np.bool_], mask: int,
-) -> Any:  # fmt: skip
-    """Return (distance, row) of the nearest allowed mosaic of those under a key; row -1 where there is none."""
-    best, best_row = np.int32(2**30), np.int64(-1)
-    for row in range(start, stop):
-        if len(allowed) and not allowed[mask, slides[row]]:
-            continue
-        distance = row_distance(barcodes, row, query)
-        if distance < best:
-            best, best_row = distance, np.int64(row)
-    return best, best_row
 
 
 @njit(nogil=True, cache=True)
@@ -50,22 +35,6 @@ def _nearest_accepted(accepted: NDArray[np.int64], n: int, start: int, direction
 
 
 @njit(nogil=True, cache=True)
-def _key_of(offsets: NDArray[np.int32], low: int, high: int, row: int) -> Any:
-    """Return the key, of ``low:high``, under which a row lies."""
-    # With one row a key, as most have, the first guess is right.
-    guess = low + row - offsets[low]
-    if guess < high and offsets[guess] <= row < offsets[guess + 1]:
-        return guess
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if offsets[middle] <= row:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-@njit(nogil=True, cache=True)
 def _accept(
     keys: NDArray[np.int64], offsets: NDArray[np.int32], slides: NDArray[np.int32], low: int, high: int, step: int,
     first: int, mine: NDArray[np.bool_], found: int, n: int, accepted: NDArray[np.int64], rows: NDArray[np.int64],
@@ -77,7 +46,7 @@ def _accept(
         hit = hits[i] if step > 0 else hits[found - 1 - i]
         if len(mine) and not mine[slides[begin + hit]]:
             continue
-        at = _key_of(offsets, low, high, begin + hit)
+        at = key_of(offsets, low, high, begin + hit)
         distance = near[hit]
         if at != last:
             accepted[n], rows[n], distances[n] = keys[at], first + begin + hit, distance
@@ -119,7 +88,7 @@ def _excluded_keys(
     """Return under how many keys of ``low:high`` no row is allowed, given the excluded rows."""
     keys, last = 0, np.int64(-1)
     for i in range(n):
-        at = _key_of(offsets, low, high, offsets[low] + excluded[i])
+        at = key_of(offsets, low, high, offsets[low] + excluded[i])
         if at != last:
             last = at
             some = False
@@ -204,14 +173,15 @@ def _position_after(keys: NDArray[np.int64], directory: NDArray[np.int64], key: 
 
 @njit(nogil=True, cache=True)
 def search_one(
-    main: Any, delta: Any, key: int, query: Barcodes, allowed: NDArray[np.bool_], mask: int,
-    walks: NDArray[np.int64], numbers: NDArray[np.int64], accepted: NDArray[np.int64],
+    main: Any, delta: Any, key: int, query: Barcodes, allowed: NDArray[np.bool_], mask: int, is_listed: bool,
+    listed: NDArray[np.int32], walks: NDArray[np.int64], numbers: NDArray[np.int64], accepted: NDArray[np.int64],
     rows: NDArray[np.int64], distances: NDArray[np.int32], near: NDArray[np.int32], hits: NDArray[np.int32],
 ) -> Any:  # fmt: skip
     """Run all walks of one query; return how many keys were accepted, and how many walks were cut short.
 
     A walk goes along the main part in runs, from one key of the delta to the next. Tuples are taken apart here,
-    once: further in, each access would count references.
+    once: further in, each access would count references. Where the mask leaves few rows of the main part, they are
+    listed.
     """
     paper, most = numbers[0], numbers[2]
     limits = np.array([numbers[1], numbers[4]])
@@ -249,7 +219,12 @@ def search_one(
             run_end = end
             if more_at != more_end:
                 run_end = _position_after(keys, directory, more_keys[more_at], step)
-            if at != run_end:
+            if at != run_end and is_listed:
+                at = run_listed(
+                    keys, offsets, barcodes, slides, at, run_end, step, query, allowed, mask, listed, most, limits,
+                    state, accepted, rows, distances,
+                )  # fmt: skip
+            elif at != run_end:
                 at = _run(
                     keys, offsets, barcodes, slides, at, run_end, step, 0, query, allowed, mask, most, limits,
                     state, accepted, rows, distances, near, hits,

@@ -24,7 +24,7 @@ from napari_fish.evaluate import Evaluation
 from napari_fish.evaluate.figures import ON_DARK, Theme, bars
 from napari_fish.evaluate.report import confusion_figure, hamming_figure
 
-FIGURE_PX = 372
+FIGURE_PX = 344
 """Figures are as wide as the dock lets them be."""
 _COLUMNS = ("", "mMV@{k}\nmacro", "mAP@{k}", "top-1", "fewer\nthan {k}", "ms")
 _named = partial(named, "evaluate")

@@ -106,9 +106,9 @@ def test_names_say_rank_diagnosis_and_distance_and_stand_in_the_cells(
     compare(qtbot, comparison, ask(database), database, {f"diagnosis {i}": "#00ff00" for i in range(4)}.get)
     assert [layer.name for layer in comparison.layers] == [
         "Query · s0.tif",
-        "1 · diagnosis 1 · d 1",
-        "2 · diagnosis 2 · d 2",
-        "3 · diagnosis 3 · d 3",
+        "1 · diagnosis 1 · 1 bit",
+        "2 · diagnosis 2 · 2 bits",
+        "3 · diagnosis 3 · 3 bits",
     ]
     assert all(layer.name_overlay.visible for layer in comparison.layers)
     assert tuple(comparison.layers[1].name_overlay.color) == (0, 1, 0, 1)
@@ -186,8 +186,8 @@ def test_a_slide_that_is_away_is_shown_as_it_was_kept_and_its_name_says_so(
         viewer = make_viewer(show=True)
         comparison = comparison_of(viewer)
         compare(qtbot, comparison, answer, database)
-        assert comparison.layers[2].name == "2 · diagnosis 2 · d 2 · slide away, kept picture"
-        assert comparison.layers[3].name == "3 · diagnosis 3 · d 3"
+        assert comparison.layers[2].name == "2 · diagnosis 2 · 2 bits · slide away, kept picture"
+        assert comparison.layers[3].name == "3 · diagnosis 3 · 3 bits"
         comparison.zoom_to(10)
         # A picture of 64 px for 128 µm is as large as the slide was: 40 µm are 40 px at 10x.
         size, _ = square(cell_pictures(qtbot, viewer)[2])

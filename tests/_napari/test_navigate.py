@@ -22,7 +22,6 @@ from napari_fish._napari.hit_layers import (
     matches_layer,
     pair_colour,
     pairs_of,
-    percent,
     picture_layer,
     shown_query,
 )
@@ -209,15 +208,12 @@ def test_each_hit_shows_its_nearest_region_to_that_query_region_or_says_that_it_
 
 def test_a_title_falls_back_to_the_slides_name() -> None:
     (pair,) = pairs_of(results(hit(4, match(0, 17, 0.04), diagnosis="")), 0, most=1)
-    assert pair.title == "4 · s4.tif · d 17 (< 0.1 %)"
+    assert pair.title == "4 · s4.tif · 17 bits · closer than 99.96 %"
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.0, "< 0.1 %"), (0.3, "0.3 %"), (9.96, "10.0 %"), (42.4, "42 %")]
-)
-def test_percentiles_are_short_and_never_zero(value: float, text: str) -> None:
-    assert percent(value) == text
-    assert distance_text(match(0, 3)) == "d 3"
+def test_a_distance_says_the_same_in_a_comparison_as_on_a_card() -> None:
+    assert distance_text(match(0, 165, 0.86)) == "165 bits · closer than 99.14 %"
+    assert distance_text(match(0, 3)) == "3 bits"
 
 
 @pytest.mark.parametrize(

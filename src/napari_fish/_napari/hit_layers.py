@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
+from napari_fish._napari.gallery_order import closeness_in_short
 from napari_fish.database.records import Box
+from napari_fish.search.reportparts import bits
 from napari_fish.search.values import Hit, Results, SlideHit
 
 Points = NDArray[np.float64]
@@ -89,15 +91,10 @@ def shows_hits(layer: Any) -> bool:
 
 def distance_text(match: Hit) -> str:
     """Say how far two regions are apart, and how that compares with random pairs."""
-    said = f"d {match.distance}"
-    return said if match.percentile is None else f"{said} ({percent(match.percentile)})"
-
-
-def percent(percentile: float) -> str:
-    """Write a percentile so that a small one is not taken for none."""
-    if percentile < 0.1:
-        return "< 0.1 %"
-    return f"{percentile:.1f} %" if percentile < 10 else f"{percentile:.0f} %"
+    words = [bits(match.distance)]
+    if match.percentile is not None:
+        words.append(closeness_in_short(match.percentile))
+    return " · ".join(words)
 
 
 def shown_query(results: Results) -> int | None:

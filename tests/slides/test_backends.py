@@ -57,6 +57,24 @@ def test_every_format_can_be_read_from_many_threads(any_format: Path, scene: RGB
         np.testing.assert_allclose(patch, scene[y : y + 100, x : x + 100], atol=2)
 
 
+def test_a_tiffs_tables_are_not_fetched_beside_a_read_of_another_thread(
+    tmp_path: Path, scene: RGB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_tiff(tmp_path / "jpeg.tif", scene, compression="jpeg")
+    with open_slide(path, mpp=MPP) as slide:
+        file, seek, free = slide._tiff.filehandle, type(slide._tiff.filehandle).seek, []
+
+        def guarded(self: object, *where: int) -> int:
+            free.append(not slide._reading.locked())
+            return seek(self, *where)
+
+        monkeypatch.setattr(type(file), "seek", guarded)
+        for level in range(3):
+            slide.read_level(level, 0, 0, 50, 50)
+    assert free and not any(free)
+
+
+
 def test_every_format_has_a_thumbnail_of_the_whole(any_format: Path, scene: RGB) -> None:
     with open_slide(any_format, mpp=MPP) as slide:
         thumbnail = slide.thumbnail(90)

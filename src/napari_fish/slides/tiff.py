@@ -110,12 +110,13 @@ class TiffSlide(PyramidSlide):
                 return self._cache[key]
             if file.closed:
                 file.open()
+            # tifffile fetches these from the file when they are first asked for, moving to another place in it.
+            decode, tables = page.keyframe.decode, page.jpegtables
             file.seek(offset)
             data = file.read(count)
         if len(data) < count:
             raise SlideError(f"{self.path}: the file ends early; it is truncated. Copy it again.")
-        keyframe = page.keyframe
-        decoded = keyframe.decode(data, index, jpegtables=page.jpegtables)[0]
+        decoded = decode(data, index, jpegtables=tables)[0]
         if decoded is None:
             return None
         block: NDArray[Any] = decoded[0]

@@ -74,7 +74,6 @@ def test_a_tiffs_tables_are_not_fetched_beside_a_read_of_another_thread(
     assert free and not any(free)
 
 
-
 def test_every_format_has_a_thumbnail_of_the_whole(any_format: Path, scene: RGB) -> None:
     with open_slide(any_format, mpp=MPP) as slide:
         thumbnail = slide.thumbnail(90)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import log2
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,7 +52,8 @@ class ClusterParams:
         Cells searched for a query, the nearest first.
     margin
         Rows are compared in full unless their sketch says, by more than so many standard deviations, that they are
-        too far; infinite for all rows of the cells searched.
+        too far; infinite for all rows of the cells searched. For up to 16 probes: those who look into more cells
+        want more of the neighbours, so each doubling adds a quarter.
     sketch
         One bit in so many is in the sketch.
     """
@@ -207,7 +209,8 @@ class ClusteredIndex:
         masks = Masks.over(mask, len(codes), which)
         most = 64 * self.main.words
         reach = most if radius is None else min(int(radius), most)
-        tables = reaches(most, len(self.bits), self._ratio, margin), reaches(most, most // 2, 2.0, margin)
+        wide = margin + 0.25 * max(0.0, log2(max(probes, 1) / 16))
+        tables = reaches(most, len(self.bits), self._ratio, wide), reaches(most, most // 2, 2.0, wide)
         main, delta = self._parts
 
         def work(a: int, b: int) -> NeighbourLists:

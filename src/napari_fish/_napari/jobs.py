@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-from qtpy.QtCore import Signal
+from qtpy.QtCore import QThreadPool, Signal
 from superqt.utils import WorkerBase
 from superqt.utils._qthreading import WorkerBaseSignals
 
@@ -15,6 +16,16 @@ from napari_fish._napari.housekeeping import look_after
 from napari_fish.errors import Cancelled
 
 SECONDS_BETWEEN_REPORTS = 0.1
+MOST_AT_ONCE = 16
+"""Far more than are ever at work: Qt's own threads, one a core, may all be taken by a build and an evaluation."""
+
+
+@cache
+def threads() -> QThreadPool:
+    """Return the threads of all our work."""
+    pool = QThreadPool()
+    pool.setMaxThreadCount(MOST_AT_ONCE)
+    return pool
 
 
 class JobSignals(WorkerBaseSignals):
@@ -52,7 +63,10 @@ class JobWorker(WorkerBase):
     def start(self) -> None:
         """Begin in another thread; call in the main thread."""
         look_after(self)
-        super().start()
+        # As the base class does, which knows only Qt's own threads.
+        self._worker_set.add(self)
+        self._finished.connect(self._set_discard)
+        threads().start(self)
 
     def quit(self) -> None:
         """Ask the work to stop; returns at once. Qt's own name for it."""

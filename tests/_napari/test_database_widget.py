@@ -15,10 +15,11 @@ from qtpy.QtWidgets import QWidget
 
 from napari_fish._napari import preferences
 from napari_fish._napari.database_widget import DatabaseWidget
-from napari_fish._napari.session import session_of
+from napari_fish._napari.session import Answer, session_of
 from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
 from napari_fish.database import DiskStore
+from napari_fish.search import SearchParams
 from tests.mosaic.conftest import glass
 from tests.slides.conftest import write_tiff
 
@@ -158,6 +159,27 @@ def test_a_folder_becomes_the_database_that_the_core_makes_of_it_and_is_open(
     assert f"my slides.fish, {SLIDES} slides" in control(widget, "opened").text()
     assert f"{SLIDES} already done, 0 to do" in control(widget, "outlook").text()
     assert preferences.default_database() == str(database.path)
+
+
+def test_a_finished_build_does_not_take_the_place_of_the_database_that_is_searched(
+    qtbot: Any, widget: DatabaseWidget, archive: Path
+) -> None:
+    inspected(qtbot, widget, archive / "a.fish")
+    answer = Answer(None, SearchParams(), None)  # type: ignore[arg-type]
+    widget._session.remember(answer)
+    choose(widget, archive / "slides")
+    widget.build.form.database.put(archive / "b.fish")
+    control(widget, "build").click()
+    finished(qtbot, widget)
+    assert widget._session.database.path == archive / "a.fish"
+    assert widget._session.history == [answer]
+    assert "b.fish is ready" in state(widget)
+    ready = control(widget, "ready")
+    assert ready.isVisibleTo(widget) and ready.text() == "Open b.fish"
+    ready.click()
+    finished(qtbot, widget)
+    assert widget._session.database.path == archive / "b.fish"
+    assert not ready.isVisibleTo(widget)
 
 
 def test_a_build_that_was_stopped_and_resumed_is_like_an_undisturbed_one(

@@ -251,6 +251,25 @@ def test_exactly_the_broken_slides_are_listed_and_a_mended_one_can_be_tried_agai
     assert control(widget, "retry").text() == "Retry 1"
 
 
+def test_a_labels_file_among_the_slides_is_found_by_itself_and_can_be_refused(
+    qtbot: Any, widget: DatabaseWidget, archive: Path, tmp_path: Path
+) -> None:
+    form = widget.build.form
+    choose(widget, archive / "slides", labels=False)
+    assert control(widget, "labels").text() == str(archive / "slides" / "labels.csv")
+    seen(qtbot, widget)
+    assert "4 of 4 slides labelled" in control(widget, "column_text").text()
+    form.slides.put(tmp_path)
+    assert form.choices.labels == ""
+    (tmp_path / "labels.tsv").touch()
+    form.slides.put(archive / "slides")
+    form.labels.put("")
+    assert form.choices.labels == ""
+    form.labels.put(tmp_path / "mine.csv")
+    form.slides.put(tmp_path)
+    assert form.choices.labels == str(tmp_path / "mine.csv"), "what the user chose counts more"
+
+
 def test_columns_that_were_guessed_wrong_can_be_corrected(
     qtbot: Any, widget: DatabaseWidget, archive: Path
 ) -> None:

@@ -10,7 +10,7 @@ from qtpy.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QFormLayout, QL
 
 from napari_fish._napari import preferences
 from napari_fish._napari.build_job import Choices
-from napari_fish._napari.build_survey import Prospect, suggested_place
+from napari_fish._napari.build_survey import Prospect, suggested_labels, suggested_place
 from napari_fish._napari.controls import named
 from napari_fish._napari.device_choice import DeviceChoice
 from napari_fish._napari.fold import Fold
@@ -66,7 +66,7 @@ class BuildForm(QWidget):
         self.preset.setCurrentIndex(0)
         self.patches.setChecked(False)
         self.store_codes.setChecked(False)
-        self._place_is_ours = True
+        self._place_is_ours = self._labels_are_ours = True
         for field, key in ((self.slides, "slides folders"), (self.database, "databases")):
             field.offer(preferences.recent(key))
         self.blockSignals(False)
@@ -113,6 +113,9 @@ class BuildForm(QWidget):
     def _chose_slides(self, path: str) -> None:
         if self._place_is_ours:
             self.database.put(suggested_place(path), tell=False)
+        if self._labels_are_ours:
+            self.labels.put(suggested_labels(path), tell=False)
+            self.columns.forget()
         self.changed.emit()
 
     def _chose_place(self, path: str) -> None:
@@ -120,6 +123,7 @@ class BuildForm(QWidget):
         self.changed.emit()
 
     def _chose_labels(self, path: str) -> None:
+        self._labels_are_ours = not path
         self.columns.forget()
         self.changed.emit()
 
@@ -136,7 +140,8 @@ class BuildForm(QWidget):
         self.labels = PathField(
             OWNER,
             "labels",
-            "A table with what is known of the slides: CSV, TSV or Excel, one row a slide.",
+            "A table with what is known of the slides: CSV, TSV or Excel, one row a slide. "
+            "A file named labels among the slides is found by itself.",
             "file",
             "Choose a labels file",
             TABLES,

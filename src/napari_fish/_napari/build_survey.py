@@ -187,3 +187,9 @@ def suggested_place(slides: str) -> str:
     """Return where the database of a folder of slides may go: beside it."""
     folder = Path(slides)
     return str(folder.parent / f"{folder.name if folder.is_dir() else folder.stem}.fish") if slides else ""
+
+
+def suggested_labels(slides: str) -> str:
+    """Return the labels file that lies among slides; empty where there is none."""
+    places = (Path(slides) / f"labels{ending}" for ending in (".csv", ".tsv", ".xlsx"))
+    return next((str(place) for place in places if place.is_file()), "") if slides else ""

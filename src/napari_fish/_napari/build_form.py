@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QFormLayout, QLineEdit, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QVBoxLayout, QWidget
 
 from napari_fish._napari import preferences
 from napari_fish._napari.build_job import Choices
 from napari_fish._napari.build_survey import Prospect, suggested_labels, suggested_place
-from napari_fish._napari.controls import named
+from napari_fish._napari.controls import mpp_field, named
 from napari_fish._napari.device_choice import DeviceChoice
 from napari_fish._napari.fold import Fold
 from napari_fish._napari.labels_panel import LabelsPanel
@@ -160,12 +160,7 @@ class BuildForm(QWidget):
         self.patient.setPlaceholderText("as the labels say")
         self.encoder = named(OWNER, QComboBox(), "encoder", tips["encoder"])
         self.device = DeviceChoice(OWNER)
-        self.mpp = named(OWNER, QDoubleSpinBox(), "mpp", tips["mpp"])
-        self.mpp.setRange(0, 10)
-        self.mpp.setDecimals(4)
-        self.mpp.setSingleStep(0.05)
-        self.mpp.setSpecialValueText("as the slides say")
-        self.mpp.setKeyboardTracking(False)
+        self.mpp = mpp_field(OWNER, "mpp", tips["mpp"], "as the slides say")
         self.preset = named(OWNER, QComboBox(), "preset", tips["preset"])
         self.preset.addItem("as the database has, or default", None)
         for name in PRESETS:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from napari_fish._napari.build_job import Choices
-from napari_fish._napari.notify import in_words
+from napari_fish._napari.notify import as_in_widgets, in_words
 from napari_fish.building.outlook import Outlook, outlook
 from napari_fish.database.labels import label_slides, read_labels
 from napari_fish.database.sheets import enumerated, read_sheet
@@ -76,7 +76,7 @@ def understand(
         len(slides) - len(matched.unlabelled),
         len(slides),
         len(patients),
-        tuple(note.replace("--patient", "Patient") for note in notes),
+        tuple(as_in_widgets(note) for note in notes),
     )
 
 

@@ -11,7 +11,6 @@ from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDoubleSpinBox,
     QFormLayout,
     QHBoxLayout,
     QProgressBar,
@@ -21,7 +20,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_fish._napari.controls import STOPPING, named, offer, state_line
+from napari_fish._napari.controls import STOPPING, mpp_field, named, offer, state_line
 from napari_fish._napari.coordinates import level0_to_world
 from napari_fish._napari.docks import DockedWidget
 from napari_fish._napari.layers import slide_of
@@ -212,14 +211,9 @@ class MosaicWidget(DockedWidget):
     def _build(self) -> None:
         """Lay out the controls."""
         self._slide_box = named("mosaic", QComboBox(), "slide", "The layer that shows the slide.")
-        self._mpp_box = named(
-            "mosaic", QDoubleSpinBox(), "mpp", "µm per level-0 px, if you know better than the file."
+        self._mpp_box = mpp_field(
+            "mosaic", "mpp", "µm per level-0 px, if you know better than the file.", "as the slide says"
         )
-        self._mpp_box.setRange(0, 10)
-        self._mpp_box.setDecimals(4)
-        self._mpp_box.setSingleStep(0.05)
-        self._mpp_box.setSpecialValueText("as the slide says")
-        self._mpp_box.setKeyboardTracking(False)
         self._mask_box = named(
             "mosaic", QComboBox(), "mask", "Where the tissue is: found, or drawn by you on a layer."
         )

@@ -13,7 +13,9 @@ from weakref import WeakKeyDictionary
 
 from qtpy.QtCore import QObject, Signal
 
+from napari_fish._napari.notify import as_in_widgets
 from napari_fish._napari.one_job import OneJob
+from napari_fish._napari.queries import FileQuestion
 from napari_fish.archive import Asked, Database, open_database
 from napari_fish.archive.asking import Region
 from napari_fish.encode import Encoder
@@ -87,7 +89,7 @@ class Session(QObject):
         self.current: Answer | None = None
         self.feedback = Feedback()
         self._job, self._reading = OneJob(self), OneJob(self)
-        self._opening = False
+        self._opening = ""
         self._job.progressed.connect(self.progressed)
         self._job.ended.connect(self.ended)
         for job in (self._job, self._reading):
@@ -101,7 +103,7 @@ class Session(QObject):
     @property
     def opening(self) -> bool:
         """Whether a database is being opened."""
-        return self.busy and self._opening
+        return self.busy and bool(self._opening)
 
     def open(self, path: str | Path, device: str = "auto", encoder: Encoder | None = None) -> None:
         """Open a database and make ready to search it, in the background.
@@ -113,7 +115,8 @@ class Session(QObject):
         encoder
             One that is loaded already; used where it is the database's own and on this device.
         """
-        self._run(f"Opening {Path(path).name} …", self._opened, _open, path, device, encoder)
+        name = Path(path).name
+        self._run(f"Opening {name} …", self._opened, _open, path, device, encoder, opening=name)
 
     def refresh(self) -> None:
         """Show what was written to the open database since, and tell all widgets; answers so far are kept.
@@ -157,7 +160,7 @@ class Session(QObject):
         if self.database is None:
             self.failed.emit("Open a database first.")
             return
-        name = question.path.name if isinstance(question, Slide) else layer or "the image"
+        name = question.path.name if isinstance(question, Slide | FileQuestion) else layer or "the image"
         if isinstance(question, str | Path):
             name = str(question).removeprefix("id:")
         done = partial(self._answered, layer, Feedback())
@@ -201,6 +204,9 @@ class Session(QObject):
     def cancel(self) -> None:
         """Stop what is going on; returns at once."""
         self._job.cancel()
+        if self.opening:
+            name, self._opening = self._opening, ""
+            self.failed.emit(f"{name} was not opened.")
 
     def _ask_again(self, answer: Answer, params: SearchParams, feedback: Feedback) -> None:
         if self.database is None:
@@ -208,8 +214,17 @@ class Session(QObject):
         done = partial(self._answered, answer.layer, feedback)
         self._run("Searching …", done, _refine, self.database, answer, params, feedback)
 
-    def _run(self, what: str, done: Callable[[Any], None], work: Callable[..., Any], *args: Any) -> None:
-        self._opening = work is _open
+    def _run(
+        self,
+        what: str,
+        done: Callable[[Any], None],
+        work: Callable[..., Any],
+        *args: Any,
+        opening: str = "",
+    ) -> None:
+        if self.opening and not opening:  # the database to be asked is about to give way to another
+            return
+        self._opening = opening
         self._job.start(done, work, *args)
         self.started.emit(what)
 
@@ -290,7 +305,11 @@ def search_in(
     finally:
         if isinstance(question, Slide):
             question.close()
-    return asked, params, database.answer([asked], params)[0], box
+    return asked, params, _told(database.answer([asked], params)[0]), box
+
+
+def _told(results: Results) -> Results:
+    return replace(results, notes=tuple(map(as_in_widgets, results.notes)))
 
 
 def _refine(
@@ -307,4 +326,4 @@ def _refine(
         [replace(asked, query=query, added=feedback.added)],
         replace(params, where=(*params.where, *feedback.where)),
     )[0]
-    return asked, params, results, answer.box
+    return asked, params, _told(results), answer.box

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from qtpy.QtCore import QThreadPool, Signal
+from qtpy.QtCore import QEventLoop, QThreadPool, Signal
 from superqt.utils import WorkerBase
 from superqt.utils._qthreading import WorkerBaseSignals
 
@@ -113,3 +113,20 @@ class JobWorker(WorkerBase):
         if done >= total or now - self._last_report >= SECONDS_BETWEEN_REPORTS:
             self._last_report = now
             self.progressed.emit(int(done), int(total))
+
+
+def wait_for(work: Callable[..., Any], *args: Any) -> Any:
+    """Return ``work(*args)``, done in another thread; meanwhile the viewer is drawn, but heeds neither mouse nor keys."""
+    outcome: list[Any] = []
+    worker = JobWorker(lambda progress, should_stop: work(*args))
+    loop = QEventLoop()
+    worker.returned.connect(lambda result: outcome.append(result))
+    worker.errored.connect(lambda error: outcome.append(error))
+    worker.finished.connect(loop.quit)
+    worker.start()
+    loop.exec(QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
+    if not outcome:
+        raise Cancelled("The program ends.")
+    if isinstance(outcome[0], Exception):
+        raise outcome[0]
+    return outcome[0]

@@ -21,7 +21,8 @@ from qtpy.QtWidgets import (
 from napari_fish._napari.controls import named
 from napari_fish._napari.jobs import JobWorker
 from napari_fish._napari.notify import in_words
-from napari_fish._napari.session import Answer, Found, Session, search_in
+from napari_fish._napari.session import Answer, Session
+from napari_fish._napari.session_jobs import Found, search_in
 from napari_fish.search import SearchParams
 
 WAITING, SEARCHING, DONE, FAILED, STOPPED = "waiting", "searching …", "done", "failed", "stopped"

@@ -22,6 +22,8 @@ from napari_fish.mosaic import PRESETS
 from napari_fish.names import field_help
 
 OWNER = "database"
+KEY = "build"
+"""Under which the way to build is remembered."""
 TABLES = "Tables (*.csv *.tsv *.txt *.xlsx *.xlsm)"
 
 
@@ -36,6 +38,7 @@ class BuildForm(QWidget):
         self._lay_out()
         self._connect()
         self.reset()
+        self._recall()
 
     @property
     def choices(self) -> Choices:
@@ -71,6 +74,22 @@ class BuildForm(QWidget):
             field.offer(preferences.recent(key))
         self.blockSignals(False)
         self.changed.emit()
+
+    def keep(self) -> None:
+        """Remember how the user likes to build; what belongs to the slides alone is not remembered."""
+        known = {"preset": self.preset.currentData(), "store_codes": self.store_codes.isChecked()}
+        if self.encoder.isEnabled():  # the user's choice, not that of the database
+            known["encoder"] = self.encoder.currentData()
+        preferences.remember(KEY, _known() | known)
+
+    def _recall(self) -> None:
+        known = _known()
+        for box, name in ((self.encoder, "encoder"), (self.preset, "preset")):
+            at = box.findData(known.get(name)) if known.get(name) else -1
+            box.setCurrentIndex(at if at >= 0 else box.currentIndex())
+        self.store_codes.setChecked(known.get("store_codes") is True)
+        # Nothing that counts is hidden.
+        self._more.open(self.preset.currentIndex() > 0 or self.store_codes.isChecked())
 
     def list_encoders(self) -> None:
         """Offer the encoders there are: built in, installed and cached."""
@@ -188,11 +207,11 @@ class BuildForm(QWidget):
         more.addRow(self.store_codes)
         inside = QWidget()
         inside.setLayout(more)
-        folded = Fold(OWNER, "more", "More options", "Options that few builds need.", inside)
+        self._more = Fold(OWNER, "more", "More options", "Options that few builds need.", inside)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addLayout(form)
-        layout.addWidget(folded)
+        layout.addWidget(self._more)
 
     def _connect(self) -> None:
         self.slides.changed.connect(self._chose_slides)
@@ -213,3 +232,8 @@ class BuildForm(QWidget):
 
     def _tell(self, *_: Any) -> None:
         self.changed.emit()
+
+
+def _known() -> dict[str, Any]:
+    known = preferences.remembered(KEY, {})
+    return known if isinstance(known, dict) else {}

@@ -29,6 +29,7 @@ from napari_fish._napari.session import session_of
 from napari_fish.building.summary import Summary
 from napari_fish.database.schema import FILE
 from napari_fish.encode import Encoder
+from napari_fish.slides.opening import expanded
 
 if TYPE_CHECKING:
     import napari.viewer
@@ -56,7 +57,7 @@ class DatabaseWidget(DockedWidget):
         self._ready: tuple[Path, Encoder] | None = None
         self._opened(self._session.database)
         if self._session.database is None:
-            self.inspect.path.put(preferences.default_database(), tell=False)
+            self.inspect.offer(preferences.default_database())
         self._say(EMPTY)
 
     @property
@@ -143,9 +144,17 @@ class DatabaseWidget(DockedWidget):
         if self._ready is not None:
             self.open(*self._ready)
 
+    def _wanted(self, path: str) -> None:
+        """Open a database; the one that is open is only read again."""
+        database = self._session.database
+        if path and database is not None and _same(database.path, expanded(path)):
+            self._session.refresh()
+        else:
+            self.open(path)
+
     def _altered(self, path: Path) -> None:
         database = self._session.database
-        if database is not None and database.path == path:
+        if database is not None and _same(database.path, path):
             self._session.refresh()
 
     def _extend(self, path: str) -> None:
@@ -156,6 +165,7 @@ class DatabaseWidget(DockedWidget):
     def _running(self, *_: Any) -> None:
         """Let the controls at the bottom fit what is going on."""
         self.stop.setVisible(self.busy)
+        self.stop.setEnabled(self.build.building or self.inspect.stoppable)
         self.hold.setVisible(self.build.building)
         self.hold.setText("Resume" if self.build.paused else "Pause")
         self.bar.setVisible(self.busy)
@@ -179,7 +189,8 @@ class DatabaseWidget(DockedWidget):
             panel.progressed.connect(self._progress)
             panel.running.connect(self._running)
         self.build.built.connect(self._built)
-        self.inspect.wanted.connect(lambda path: self.open(path))
+        self.build.altered.connect(self._altered)
+        self.inspect.wanted.connect(self._wanted)
         self.inspect.extend.connect(self._extend)
         self.inspect.altered.connect(self._altered)
         self.stop.clicked.connect(self.cancel)

@@ -261,13 +261,16 @@ def test_exactly_the_broken_slides_are_listed_and_a_mended_one_can_be_tried_agai
     assert control(widget, "retry").text() == "Retry 1"
 
 
-def test_a_labels_file_among_the_slides_is_found_by_itself_and_can_be_refused(
+def test_slides_are_looked_at_and_a_labels_file_among_them_is_found_by_itself_and_can_be_refused(
     qtbot: Any, widget: DatabaseWidget, archive: Path, tmp_path: Path
 ) -> None:
     form = widget.build.form
+    said: list[str] = []
+    widget.build._survey.progressed.connect(lambda *_: said.append(control(widget, "outlook").text()))
     choose(widget, archive / "slides", labels=False)
     assert control(widget, "labels").text() == str(archive / "slides" / "labels.csv")
     seen(qtbot, widget)
+    assert said[-1] == "Looking at the slides … 4 of 4"
     assert "4 of 4 slides labelled" in control(widget, "column_text").text()
     form.slides.put(tmp_path)
     assert form.choices.labels == ""

@@ -99,6 +99,22 @@ def test_a_box_is_dragged_by_its_inside_and_stays_as_large(tool: BoxTool, model:
     assert heard
 
 
+def test_a_box_that_covers_most_of_the_canvas_does_not_keep_the_view_from_being_moved(
+    tool: BoxTool, model: ViewerModel
+) -> None:
+    tool.put(model.layers["slide"], (100, 100, 200, 160))
+    model.layers.selection.active = model.layers["slide"]
+    # The middle of the box, in µm, so near that it fills the canvas; then from afar.
+    model.scene.camera.center = (0, 90, 100)
+    for zoom, grabbed in ((50.0, False), (1.0, True)):
+        model.scene.camera.zoom = zoom
+        mouse_press_callbacks(model, event("mouse_press", (90, 100)))
+        assert model.scene.camera.mouse_pan is not grabbed
+        mouse_move_callbacks(model, event("mouse_move", (100, 110), is_dragging=True))
+        mouse_release_callbacks(model, event("mouse_release", (100, 110)))
+        assert (region(tool) != (100, 100, 200, 160)) is grabbed
+
+
 def test_the_mouse_outside_the_box_or_with_another_tool_moves_no_box(
     tool: BoxTool, model: ViewerModel
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,17 @@ import pytest
 from napari.components import ViewerModel
 from qtpy.QtCore import QMimeData, QPointF, Qt, QUrl
 from qtpy.QtGui import QDropEvent
-from qtpy.QtWidgets import QWidget
+from qtpy.QtWidgets import QFileDialog, QWidget
 
-from napari_fish._napari import preferences
+from napari_fish._napari import care_jobs, preferences
 from napari_fish._napari.database_widget import DatabaseWidget
-from napari_fish._napari.session import session_of
+from napari_fish._napari.session import Answer, session_of
+from napari_fish.building import care
 from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
 from napari_fish.database import DiskStore
+from napari_fish.errors import Cancelled
+from napari_fish.search import SearchParams
 from tests.mosaic.conftest import glass
 from tests.slides.conftest import write_tiff
 
@@ -38,6 +42,12 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def tiny_encoder(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAPARI_FISH_CACHE", str(cache))
+
+
+@pytest.fixture(autouse=True)
+def own_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remember nothing of or for the user."""
+    monkeypatch.setattr(preferences, "_file", lambda: tmp_path / "remembered.json")
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +79,9 @@ def make_widget(qtbot: Any) -> Iterator[Callable[[], DatabaseWidget]]:
         return widget
 
     yield make
-    for viewer, widget in made:
+    for _, widget in made:  # first, as waiting for one lets Qt delete the others
         widget.cancel()
+    for viewer, widget in made:
         session = session_of(viewer)
         jobs = (widget.build._survey, widget.build._build, widget.inspect._look, widget.inspect._care)
         idle = (*jobs, widget.build.form.device._job, widget.inspect.labels._job, session, session._reading)
@@ -160,6 +171,27 @@ def test_a_folder_becomes_the_database_that_the_core_makes_of_it_and_is_open(
     assert preferences.default_database() == str(database.path)
 
 
+def test_a_finished_build_does_not_take_the_place_of_the_database_that_is_searched(
+    qtbot: Any, widget: DatabaseWidget, archive: Path
+) -> None:
+    inspected(qtbot, widget, archive / "a.fish")
+    answer = Answer(None, SearchParams(), None)  # type: ignore[arg-type]
+    widget._session.remember(answer)
+    choose(widget, archive / "slides")
+    widget.build.form.database.put(archive / "b.fish")
+    control(widget, "build").click()
+    finished(qtbot, widget)
+    assert widget._session.database.path == archive / "a.fish"
+    assert widget._session.history == [answer]
+    assert "b.fish is ready" in state(widget)
+    ready = control(widget, "ready")
+    assert ready.isVisibleTo(widget) and ready.text() == "Open b.fish"
+    ready.click()
+    finished(qtbot, widget)
+    assert widget._session.database.path == archive / "b.fish"
+    assert not ready.isVisibleTo(widget)
+
+
 def test_a_build_that_was_stopped_and_resumed_is_like_an_undisturbed_one(
     qtbot: Any, widget: DatabaseWidget, built: Path, tmp_path: Path
 ) -> None:
@@ -227,6 +259,28 @@ def test_exactly_the_broken_slides_are_listed_and_a_mended_one_can_be_tried_agai
     assert rows(widget)["broken.tif"] == "added"
     assert rows(widget)["empty.tif"] == "quarantined"
     assert control(widget, "retry").text() == "Retry 1"
+
+
+def test_slides_are_looked_at_and_a_labels_file_among_them_is_found_by_itself_and_can_be_refused(
+    qtbot: Any, widget: DatabaseWidget, archive: Path, tmp_path: Path
+) -> None:
+    form = widget.build.form
+    said: list[str] = []
+    widget.build._survey.progressed.connect(lambda *_: said.append(control(widget, "outlook").text()))
+    choose(widget, archive / "slides", labels=False)
+    assert control(widget, "labels").text() == str(archive / "slides" / "labels.csv")
+    seen(qtbot, widget)
+    assert said[-1] == "Looking at the slides … 4 of 4"
+    assert "4 of 4 slides labelled" in control(widget, "column_text").text()
+    form.slides.put(tmp_path)
+    assert form.choices.labels == ""
+    (tmp_path / "labels.tsv").touch()
+    form.slides.put(archive / "slides")
+    form.labels.put("")
+    assert form.choices.labels == ""
+    form.labels.put(tmp_path / "mine.csv")
+    form.slides.put(tmp_path)
+    assert form.choices.labels == str(tmp_path / "mine.csv"), "what the user chose counts more"
 
 
 def test_columns_that_were_guessed_wrong_can_be_corrected(
@@ -410,6 +464,73 @@ def test_slides_are_added_to_the_database_that_is_inspected(
     assert len(widget.inspect.inspection.slides) == SLIDES + 1
 
 
+def test_the_last_database_is_opened_by_return_or_by_choosing_it_again(
+    qtbot: Any, make_widget: Callable[[], DatabaseWidget], archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    preferences.remember("database", str(archive / "a.fish"))
+    first, second = make_widget(), make_widget()
+    assert "Return in the line above opens a.fish" in control(first, "summary").text()
+    control(first, "open").editingFinished.emit()
+    assert not first._session.busy, "to leave the line is no wish"
+    qtbot.keyClick(control(first, "open"), Qt.Key.Key_Return)
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(archive / "a.fish"))
+    control(second, "open_choose").click()
+    for widget in (first, second):
+        finished(qtbot, widget)
+        assert widget._session.database.path == archive / "a.fish"
+    answer = Answer(None, SearchParams(), None)  # type: ignore[arg-type]
+    first._session.remember(answer)
+    qtbot.keyClick(control(first, "open"), Qt.Key.Key_Return)
+    finished(qtbot, first)
+    assert first._session.history == [answer], "what is open already is not opened again"
+
+
+def test_what_cannot_be_stopped_is_not_said_to_have_been(
+    qtbot: Any, widget: DatabaseWidget, archive: Path
+) -> None:
+    def slow(path: Path, *, progress: Any, should_stop: Any) -> str:
+        time.sleep(0.3)
+        return "All is done."
+
+    inspected(qtbot, widget, archive / "a.fish")
+    widget.inspect._run("Working …", slow)
+    assert control(widget, "cancel").isVisibleTo(widget) and not control(widget, "cancel").isEnabled()
+    widget.cancel()
+    finished(qtbot, widget)
+    assert state(widget) == "All is done."
+
+
+def test_what_was_changed_until_it_was_stopped_is_shown(
+    qtbot: Any, widget: DatabaseWidget, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(path: Path, *, progress: Any, should_stop: Any) -> str:
+        care.remove_slides(path, ["s1.tif"])
+        while not should_stop():
+            time.sleep(0.01)
+        raise Cancelled
+
+    monkeypatch.setattr(care_jobs, "STOPPABLE", (half,))
+    inspected(qtbot, widget, archive / "a.fish")
+    widget.inspect._run("Working …", half)
+    control(widget, "cancel").click()
+    finished(qtbot, widget)
+    assert state(widget) == "Stopped."
+    assert f"{SLIDES - 1} slides" in control(widget, "opened").text()
+    for seed in range(6):
+        write_slide(archive / "new" / f"n{seed}.tif", seed=20 + seed)
+    widget.build.form.extend(str(archive / "a.fish"))
+    widget.build.form.slides.put(archive / "new")
+    seen(qtbot, widget)
+    widget.build.start()
+    qtbot.waitUntil(lambda: widget.build._done >= 1, timeout=LONG)
+    control(widget, "cancel").click()
+    finished(qtbot, widget)
+    with DiskStore(archive / "a.fish") as store:
+        there = int(store.slides.alive.sum())
+    assert SLIDES <= there <= SLIDES + 5
+    assert f"a.fish, {there} slides" in control(widget, "opened").text()
+
+
 def test_closing_the_widget_stops_a_build_that_can_be_resumed(
     qtbot: Any, make_widget: Callable[[], DatabaseWidget], built: Path, tmp_path: Path
 ) -> None:
@@ -426,6 +547,26 @@ def test_closing_the_widget_stops_a_build_that_can_be_resumed(
     second.build.start()
     finished(qtbot, second)
     assert digest(place) == digest(built / "a.fish")
+
+
+def test_how_to_build_is_remembered_and_what_counts_is_not_hidden(
+    qtbot: Any, make_widget: Callable[[], DatabaseWidget], built: Path, tmp_path: Path
+) -> None:
+    first = make_widget()
+    choose(first, built / "slides")
+    first.build.form.database.put(tmp_path / "new.fish")
+    control(first, "mpp").setValue(0.5)
+    control(first, "preset").setCurrentText("paper")
+    first.build.start()
+    first.cancel()
+    form = make_widget().build.form
+    params = form.choices.params
+    assert (params.encoder, params.preset, params.mpp) == ("tiny", "paper", None)
+    assert form.preset.isVisibleTo(form)
+    form.reset()
+    assert form.choices.params.preset is None
+    preferences.remember("build", ["no", "such"])
+    assert make_widget().build.form.choices.params.preset is None
 
 
 def test_reset_goes_back_to_what_the_user_prefers(qtbot: Any, widget: DatabaseWidget, built: Path) -> None:

@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 import pytest
-from qtpy.QtCore import QObject, QThreadPool
+from qtpy.QtCore import QObject
 from qtpy.QtWidgets import QWidget
 
 from napari_fish._napari.controls import StateLine
-from napari_fish._napari.jobs import JobWorker
+from napari_fish._napari.jobs import JobWorker, threads
 from napari_fish._napari.one_job import OneJob
 from napari_fish.errors import Cancelled
 
@@ -80,10 +80,27 @@ def test_a_result_that_is_given_up_while_it_is_on_its_way_is_not_handed_over(qtb
     job.cancelled.connect(lambda: told.append("cancelled"))
     job.start(lambda result: told.append(result), lambda progress, should_stop: "result")
     # The work is done, and its result waits for the event loop.
-    assert QThreadPool.globalInstance().waitForDone(20_000)
+    assert threads().waitForDone(20_000)
     job.cancel()
     qtbot.waitUntil(lambda: not job.busy, timeout=20_000)
     assert told == ["cancelled"]
+
+
+def test_a_search_does_not_wait_for_builds_and_evaluations_under_way(qtbot: Any) -> None:
+    def long(progress: Any, should_stop: Any) -> None:
+        while not should_stop():
+            time.sleep(0.01)
+
+    owner, told = QObject(), []
+    others = [OneJob(owner) for _ in range(12)]
+    for other in others:
+        other.start(told.append, long)
+    job = OneJob(owner)
+    job.start(told.append, lambda progress, should_stop: "found")
+    qtbot.waitUntil(lambda: told == ["found"], timeout=20_000)
+    for other in others:
+        other.cancel()
+    qtbot.waitUntil(lambda: not any(other.busy for other in others), timeout=20_000)
 
 
 def test_nobody_is_told_of_work_whose_owner_is_gone(qtbot: Any) -> None:
@@ -98,7 +115,7 @@ def test_nobody_is_told_of_work_whose_owner_is_gone(qtbot: Any) -> None:
     (worker,) = job._now
     owner.deleteLater()
     qtbot.waitUntil(lambda: worker.cancelling, timeout=20_000)
-    assert QThreadPool.globalInstance().waitForDone(20_000)
+    assert threads().waitForDone(20_000)
     qtbot.wait(20)
     assert told == []
 

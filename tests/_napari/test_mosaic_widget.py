@@ -14,6 +14,7 @@ from napari.components import ViewerModel
 from napari.layers import Labels, Shapes
 from qtpy.QtWidgets import QWidget
 
+from napari_fish._napari import preferences
 from napari_fish._napari.coordinates import level0_to_world
 from napari_fish._napari.layers import slide_of
 from napari_fish._napari.mosaic_layers import (
@@ -31,6 +32,12 @@ from tests.slides.conftest import write_tiff
 
 MPP = 2.0
 LENIENT = replace(preset(), artefacts=False, focus=False, white_share=0.3)
+
+
+@pytest.fixture(autouse=True)
+def own_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remember nothing of or for the user."""
+    monkeypatch.setattr(preferences, "_file", lambda: tmp_path / "remembered.json")
 
 
 @pytest.fixture(scope="module")
@@ -219,3 +226,27 @@ def test_every_control_has_a_name_and_a_tooltip(widget: MosaicWidget) -> None:
     for name in (n for n in names if n.startswith(("mosaic.", "MosaicParams.", "TissueParams."))):
         assert control(widget, name).toolTip(), name
     assert "Saturation" in control(widget, "TissueParams.threshold").toolTip()
+
+
+def test_preset_and_what_was_changed_of_it_are_remembered_and_reset_forgets_the_changes(
+    qtbot: Any, widget: MosaicWidget
+) -> None:
+    control(widget, "mosaic.preset").setCurrentText("paper")
+    control(widget, "TissueParams.threshold").setValue(11)
+    control(widget, "MosaicParams.clusters").setValue(5)
+    wanted = widget.params()
+    assert wanted != preset("paper")
+    widget.close()
+    other = MosaicWidget(ViewerModel())
+    qtbot.addWidget(other)
+    assert other.params() == wanted
+    assert control(other, "mosaic.preset").currentText() == "paper"
+    assert not control(other, "mosaic.live").isChecked()
+    control(other, "mosaic.reset").click()
+    assert other.params() == preset("paper")
+    other.close()
+    preferences.remember("mosaic", {"preset": "paper", "live": True, "mosaic": {"no such": 1}, "tissue": {}})
+    third = MosaicWidget(ViewerModel())
+    qtbot.addWidget(third)
+    assert third.params() == preset() and control(third, "mosaic.live").isChecked()
+    third.close()

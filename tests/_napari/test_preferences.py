@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from napari.settings import get_plugin_settings
+from qtpy.QtWidgets import QMenu
 
 from napari_fish._napari import preferences
+from napari_fish._napari.card import SIZES
+from napari_fish._napari.gallery_order import SORTS
+from napari_fish._napari.results_controls import ResultsControls
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +21,7 @@ def as_before() -> Iterator[None]:
     preferences.set_preference("databases", "default_database", "")
     preferences.set_preference("computing", "device", "auto")
     preferences.remember("database", "")
+    preferences.set_preference("results", "thumbnail_size", 128)
 
 
 def test_every_preference_of_the_manifest_has_the_default_that_is_used_without_it() -> None:
@@ -36,6 +42,23 @@ def test_a_changed_preference_is_what_widgets_read() -> None:
         preferences.set_preference("computing", "device", "abacus")
     assert preferences.thumbnail_size() == 128
     assert preferences.batch_size() == 0
+
+
+def test_another_order_of_cards_does_not_outdo_the_preferred_size(qtbot: Any) -> None:
+    def made() -> ResultsControls:
+        controls = ResultsControls(QMenu())
+        qtbot.addWidget(controls)
+        return controls
+
+    first = made()
+    size, sort = first.arrangement[0], SORTS[1]
+    first._sort.setCurrentText(sort)
+    preferences.set_preference("results", "thumbnail_size", max(SIZES.values()))
+    preferred = made().arrangement
+    assert preferred[0] != size and preferred[1] == sort
+    first._size.setCurrentText(next(name for name in SIZES if name not in (size, preferred[0])))
+    assert made().arrangement[0] == first.arrangement[0]
+    first.reset()
 
 
 def test_the_preferred_database_counts_more_than_the_one_used_last() -> None:

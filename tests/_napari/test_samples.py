@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from npe2 import PluginManager, PluginManifest
 
 from napari_fish._napari import samples
 from napari_fish._napari.reader import METADATA_KEY, PLUGIN
+from napari_fish.errors import SlideError
 from napari_fish.slides.demo import DIAGNOSES, DemoSpec
 
 
@@ -72,3 +76,28 @@ def test_where_the_cache_cannot_be_written_a_temporary_folder_serves(
     monkeypatch.setattr(samples.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
     (layer,) = model.open_sample(PLUGIN, "lymphoma")
     assert Path(layer.metadata[METADATA_KEY]["path"]).is_relative_to(tmp_path / "temporary")
+
+
+def test_in_a_viewer_a_sample_is_drawn_beside_it_and_what_goes_wrong_is_told(
+    make_viewer: Callable[..., Any], cache: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    viewer, threads = make_viewer(), []
+    original = samples.write_demo_slide
+
+    def noting(spec: DemoSpec, path: Path) -> Path:
+        threads.append(threading.current_thread())
+        return original(spec, path)
+
+    monkeypatch.setattr(samples, "write_demo_slide", noting)
+    viewer.__wrapped__.open_sample(PLUGIN, "sarcoma")
+    assert [layer.name for layer in viewer.layers] == ["demo sarcoma"]
+    assert threads[0] is not threading.main_thread()
+    assert any("Drawing demo sarcoma" in message for message in told)
+
+    def failing(spec: DemoSpec, path: Path) -> Path:
+        raise OSError("no room")
+
+    monkeypatch.setattr(samples, "write_demo_slide", failing)
+    monkeypatch.setattr(samples.tempfile, "gettempdir", lambda: str(cache / "temporary"))
+    with pytest.raises(SlideError, match=r"the demo slides cannot be kept there \(no room\)"):
+        viewer.__wrapped__.open_sample(PLUGIN, "lymphoma")

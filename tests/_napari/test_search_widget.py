@@ -15,6 +15,7 @@ from qtpy.QtGui import QImage
 from qtpy.QtWidgets import QApplication, QScrollArea, QWidget
 
 from napari_fish._napari import preferences
+from napari_fish._napari.database_widget import DatabaseWidget
 from napari_fish._napari.query_layers import LAYER as MOSAICS
 from napari_fish._napari.search_widget import WIDTH_PX, SearchWidget
 from napari_fish._napari.session import Session, session_of
@@ -302,6 +303,35 @@ def test_an_image_is_pasted_and_a_file_dropped(qtbot: Any, widget: SearchWidget,
     assert "no image on the clipboard" in state(widget)
 
 
+def test_pasted_and_dropped_images_have_a_scale_of_their_own(
+    qtbot: Any, widget: SearchWidget, archive: Path, tmp_path: Path
+) -> None:
+    with open_slide(archive / "slides" / "c.tif") as slide:
+        pixels = np.ascontiguousarray(slide.read(300, 200, 1200, 1100, 0.5))
+    image = QImage(pixels.data, 1200, 1100, 3 * 1200, QImage.Format.Format_RGB888)
+    image.setDotsPerMeterX(0)
+    image.save(str(tmp_path / "c.png"))
+    control(widget, "mpp").setValue(0.25)  # of the slide that is open
+    QApplication.clipboard().setImage(image)
+    widget.paste()
+    rest(qtbot, widget)
+    (note,) = [note for note in session(widget).current.results.notes if "one patch" in note]
+    assert "--mpp" not in note and "µm per px in the widget" in note
+    control(widget, "image_mpp").setValue(0.5)
+    for search in (widget.paste, lambda: widget.search_file(tmp_path / "c.png")):
+        search()
+        rest(qtbot, widget)
+        answer = session(widget).current
+        assert not [note for note in answer.results.notes if "one patch" in note]
+        assert answer.asked.query.boxes[0][2] == 1024, "a patch of 512 µm"
+    assert widget.query.question().mpp == 0.25
+    control(widget, "image_mpp").setValue(0.1)
+    widget.search_file(archive / "slides" / "d.tif")
+    rest(qtbot, widget)
+    assert session(widget).current.asked.query.boxes[0][2] == 1024, "what a file says counts more"
+    QApplication.clipboard().clear()
+
+
 def test_a_dropped_database_is_opened(qtbot: Any, bare: SearchWidget, archive: Path) -> None:
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(archive / "small.fish"))])
@@ -321,6 +351,45 @@ def test_a_search_while_another_database_is_opened_waits_for_that(
     qtbot.waitUntil(lambda: session(widget).current is not None, timeout=PATIENCE_MS)
     rest(qtbot, widget)
     assert session(widget).database.path == other
+
+
+def test_an_opening_that_is_cancelled_is_not_said_to_go_on_and_the_open_database_serves(
+    qtbot: Any, widget: SearchWidget, archive: Path, tmp_path: Path
+) -> None:
+    first = session(widget).database
+    other = Path(shutil.copytree(archive / "small.fish", tmp_path / "other.fish"))
+    docked = DatabaseWidget(widget._viewer)
+    qtbot.addWidget(docked)
+    docked.open(other)
+    assert "Opening other.fish" in control(widget, "about").text() and "Opening" in docked.opened.text()
+    control(widget, "cancel").click()
+    assert "4 slides" in control(widget, "about").text()
+    assert "Open: small.fish" in docked.opened.text()
+    assert "other.fish was not opened" in state(widget) and "was not opened" in docked.state.text()
+    widget.search_slide()
+    rest(qtbot, widget)
+    assert session(widget).database is first and session(widget).current is not None
+    qtbot.waitUntil(lambda: not docked.inspect._look.busy, timeout=PATIENCE_MS)
+    docked.close()
+
+
+def test_refining_and_undoing_do_not_keep_a_database_from_being_opened(
+    qtbot: Any, widget: SearchWidget, archive: Path, tmp_path: Path
+) -> None:
+    widget.search_slide()
+    rest(qtbot, widget)
+    shared = session(widget)
+    hit = shared.current.results.hits[0]
+    shared.judge(hit, True)
+    shared.refine()
+    rest(qtbot, widget)
+    other = Path(shutil.copytree(archive / "small.fish", tmp_path / "other.fish"))
+    for ask in (shared.refine, shared.undo, lambda: shared.search(f"id:{hit.slide}")):
+        widget.picker.open(other)
+        ask()
+        assert shared.opening
+    rest(qtbot, widget)
+    assert shared.database.path == other and shared.current is None
 
 
 def test_a_query_that_fails_says_why_and_the_next_one_works(
@@ -395,7 +464,7 @@ def test_an_unknown_pixel_size_asks_for_the_spin_box_and_uses_it(
     qtbot.waitUntil(lambda: widget.query.facts is not None, timeout=PATIENCE_MS)
     assert "not known" in control(widget, "mpp").text()
     ask_box(qtbot, widget)
-    assert "spin box" in state(widget)
+    assert "µm per px in the widget" in state(widget) and "--mpp" not in state(widget)
     control(widget, "mpp").setValue(0.5)
     assert widget.query.side() == 1024
     ask_box(qtbot, widget)

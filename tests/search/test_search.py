@@ -70,6 +70,21 @@ def test_the_papers_modes_are_not_filled_but_say_why_they_are_short(store: Memor
     assert any("of 15 slides" in note and "threshold" in note for note in results.notes)
 
 
+def test_an_answer_says_when_nobody_knows_whose_slides_to_leave_out(store: MemoryStore, query: Query) -> None:
+    def said(slide: str, patient: str, exclude: bool = True) -> list[str]:
+        asked = replace(query, slide=slide, patient=patient)
+        notes = search(store, asked, SearchParams(k=2, exclude_query=exclude)).notes
+        return [note for note in notes if "patient is not known" in note]
+
+    (nothing_known,) = said("", "")
+    assert "its own slide, or others of the same patient" in nothing_known
+    (slide_known,) = said(query.slide, "")
+    assert "other slides of the same patient" in slide_known
+    assert not said(query.slide, query.patient or "somebody")
+    assert not said("", "somebody")
+    assert not said("", "", exclude=False)
+
+
 def test_filling_reaches_every_slide_there_is(store: MemoryStore, query: Query) -> None:
     results = search(store, query, SearchParams(k=100, neighbours=3))
     assert len(results) == 38

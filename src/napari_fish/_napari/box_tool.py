@@ -29,6 +29,8 @@ EDGE = 1 / 40
 """Width of the outline as a share of the box's side."""
 STOP_KEY = "Escape"
 """Stops placing the box. Bound to its layer, and only meanwhile, so it takes nothing from napari."""
+MOST_OF_CANVAS = 0.5
+"""A box that covers more of the canvas is in the way: there the mouse moves the view, as everywhere else."""
 CLICK_PX = 4
 """A mouse that moved no further between press and release has clicked."""
 
@@ -247,7 +249,18 @@ class BoxTool(QObject):
             return False
         point = self._data_point(shapes, event)
         corners = np.asarray(shapes.data[-1])[:, -2:]
-        return bool(np.all(point >= corners.min(axis=0)) and np.all(point <= corners.max(axis=0)))
+        low, high = corners.min(axis=0), corners.max(axis=0)
+        inside = bool(np.all(point >= low) and np.all(point <= high))
+        return inside and self._share_of_canvas(shapes, low, high) <= MOST_OF_CANVAS
+
+    def _share_of_canvas(self, shapes: Any, low: Any, high: Any) -> float:
+        """Return how much of the canvas lies in a box, given in data of the box's layer."""
+        camera = self._viewer.scene.camera
+        centre, half = np.asarray(camera.center)[-2:], np.asarray(self._viewer.canvas.size) / camera.zoom / 2
+        ends = world_to_data(shapes, [centre - half, centre + half], units=self._viewer.layers.units)
+        first, last = ends.min(axis=0)[-2:], ends.max(axis=0)[-2:]
+        shown = np.clip(np.minimum(high, last) - np.maximum(low, first), 0, None)
+        return float(np.prod(shown) / np.prod(last - first))
 
     def _data_point(self, shapes: Any, event: Any) -> Any:
         """Return where the cursor is, in data of the box's layer."""

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QFormLayout, QLineEdit, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QVBoxLayout, QWidget
 
 from napari_fish._napari import preferences
 from napari_fish._napari.build_job import Choices
-from napari_fish._napari.build_survey import Prospect, suggested_place
-from napari_fish._napari.controls import named
+from napari_fish._napari.build_survey import Prospect, suggested_labels, suggested_place
+from napari_fish._napari.controls import mpp_field, named
 from napari_fish._napari.device_choice import DeviceChoice
 from napari_fish._napari.fold import Fold
 from napari_fish._napari.labels_panel import LabelsPanel
@@ -22,6 +22,8 @@ from napari_fish.mosaic import PRESETS
 from napari_fish.names import field_help
 
 OWNER = "database"
+KEY = "build"
+"""Under which the way to build is remembered."""
 TABLES = "Tables (*.csv *.tsv *.txt *.xlsx *.xlsm)"
 
 
@@ -36,6 +38,7 @@ class BuildForm(QWidget):
         self._lay_out()
         self._connect()
         self.reset()
+        self._recall()
 
     @property
     def choices(self) -> Choices:
@@ -66,11 +69,27 @@ class BuildForm(QWidget):
         self.preset.setCurrentIndex(0)
         self.patches.setChecked(False)
         self.store_codes.setChecked(False)
-        self._place_is_ours = True
+        self._place_is_ours = self._labels_are_ours = True
         for field, key in ((self.slides, "slides folders"), (self.database, "databases")):
             field.offer(preferences.recent(key))
         self.blockSignals(False)
         self.changed.emit()
+
+    def keep(self) -> None:
+        """Remember how the user likes to build; what belongs to the slides alone is not remembered."""
+        known = {"preset": self.preset.currentData(), "store_codes": self.store_codes.isChecked()}
+        if self.encoder.isEnabled():  # the user's choice, not that of the database
+            known["encoder"] = self.encoder.currentData()
+        preferences.remember(KEY, _known() | known)
+
+    def _recall(self) -> None:
+        known = _known()
+        for box, name in ((self.encoder, "encoder"), (self.preset, "preset")):
+            at = box.findData(known.get(name)) if known.get(name) else -1
+            box.setCurrentIndex(at if at >= 0 else box.currentIndex())
+        self.store_codes.setChecked(known.get("store_codes") is True)
+        # Nothing that counts is hidden.
+        self._more.open(self.preset.currentIndex() > 0 or self.store_codes.isChecked())
 
     def list_encoders(self) -> None:
         """Offer the encoders there are: built in, installed and cached."""
@@ -113,6 +132,9 @@ class BuildForm(QWidget):
     def _chose_slides(self, path: str) -> None:
         if self._place_is_ours:
             self.database.put(suggested_place(path), tell=False)
+        if self._labels_are_ours:
+            self.labels.put(suggested_labels(path), tell=False)
+            self.columns.forget()
         self.changed.emit()
 
     def _chose_place(self, path: str) -> None:
@@ -120,6 +142,7 @@ class BuildForm(QWidget):
         self.changed.emit()
 
     def _chose_labels(self, path: str) -> None:
+        self._labels_are_ours = not path
         self.columns.forget()
         self.changed.emit()
 
@@ -136,7 +159,8 @@ class BuildForm(QWidget):
         self.labels = PathField(
             OWNER,
             "labels",
-            "A table with what is known of the slides: CSV, TSV or Excel, one row a slide.",
+            "A table with what is known of the slides: CSV, TSV or Excel, one row a slide. "
+            "A file named labels among the slides is found by itself.",
             "file",
             "Choose a labels file",
             TABLES,
@@ -155,12 +179,7 @@ class BuildForm(QWidget):
         self.patient.setPlaceholderText("as the labels say")
         self.encoder = named(OWNER, QComboBox(), "encoder", tips["encoder"])
         self.device = DeviceChoice(OWNER)
-        self.mpp = named(OWNER, QDoubleSpinBox(), "mpp", tips["mpp"])
-        self.mpp.setRange(0, 10)
-        self.mpp.setDecimals(4)
-        self.mpp.setSingleStep(0.05)
-        self.mpp.setSpecialValueText("as the slides say")
-        self.mpp.setKeyboardTracking(False)
+        self.mpp = mpp_field(OWNER, "mpp", tips["mpp"], "as the slides say")
         self.preset = named(OWNER, QComboBox(), "preset", tips["preset"])
         self.preset.addItem("as the database has, or default", None)
         for name in PRESETS:
@@ -188,11 +207,11 @@ class BuildForm(QWidget):
         more.addRow(self.store_codes)
         inside = QWidget()
         inside.setLayout(more)
-        folded = Fold(OWNER, "more", "More options", "Options that few builds need.", inside)
+        self._more = Fold(OWNER, "more", "More options", "Options that few builds need.", inside)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addLayout(form)
-        layout.addWidget(folded)
+        layout.addWidget(self._more)
 
     def _connect(self) -> None:
         self.slides.changed.connect(self._chose_slides)
@@ -213,3 +232,8 @@ class BuildForm(QWidget):
 
     def _tell(self, *_: Any) -> None:
         self.changed.emit()
+
+
+def _known() -> dict[str, Any]:
+    known = preferences.remembered(KEY, {})
+    return known if isinstance(known, dict) else {}

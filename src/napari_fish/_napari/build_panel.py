@@ -16,6 +16,7 @@ from napari_fish._napari.controls import named
 from napari_fish._napari.one_job import OneJob
 from napari_fish.building.summary import Summary
 from napari_fish.encode import Encoder
+from napari_fish.slides.opening import expanded
 
 PAUSE_MS = 300
 """Slides are looked at when nothing has been changed for so long."""
@@ -35,6 +36,9 @@ class BuildPanel(QWidget):
     built = Signal(object, object)
     """The :class:`~napari_fish.building.summary.Summary` of a build that came to its end, and its encoder."""
 
+    altered = Signal(object)
+    """The database of a build that was stopped or failed, which has the slides finished until then."""
+
     def __init__(self) -> None:
         super().__init__()
         self.prospect: Prospect | None = None
@@ -47,6 +51,7 @@ class BuildPanel(QWidget):
         self._pause.timeout.connect(self.look)
         self._clock.timeout.connect(self._show_news)
         self._survey.failed.connect(self._cannot)
+        self._survey.progressed.connect(self._looking)
         self._build.progressed.connect(self._progress)
         self._build.failed.connect(self._failed)
         self._build.cancelled.connect(self._stopped)
@@ -147,6 +152,9 @@ class BuildPanel(QWidget):
             self.form.show_prospect(None)
         self._enable()
 
+    def _looking(self, done: int, total: int) -> None:
+        self.outlook.setText(f"Looking at the slides … {done} of {total}")
+
     def _show_prospect(self, prospect: Prospect) -> None:
         self.prospect = prospect
         self.outlook.setText(str(prospect))
@@ -202,11 +210,13 @@ class BuildPanel(QWidget):
     def _failed(self, text: str) -> None:
         self._show_news()
         self.said.emit(text, True)
+        self.altered.emit(expanded(self.form.choices.database))
 
     def _stopped(self) -> None:
         self._show_news()
         kept = self.progress.counts["added"] + self.progress.counts["replaced"]
         self.said.emit(f"Stopped. {count(kept, 'new slide')} kept; Resume goes on from there.", False)
+        self.altered.emit(expanded(self.form.choices.database))
 
     def _ended(self) -> None:
         self._clock.stop()
@@ -219,6 +229,7 @@ class BuildPanel(QWidget):
     def _remember(self, choices: Choices) -> None:
         preferences.remember_recent("slides folders", choices.slides)
         preferences.remember_recent("databases", choices.database)
+        self.form.keep()
 
     def _enable(self) -> None:
         """Let the controls fit what can be done now."""

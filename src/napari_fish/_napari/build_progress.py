@@ -13,6 +13,7 @@ from qtpy.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPushButton, QVBoxLay
 from napari_fish._napari.build_job import News
 from napari_fish._napari.build_survey import count, duration
 from napari_fish._napari.controls import named
+from napari_fish._napari.notify import as_in_widgets
 from napari_fish._napari.slide_picture import SlidePicture
 from napari_fish._napari.tables import Table
 from napari_fish.building.summary import SlideDone, Under
@@ -56,7 +57,7 @@ class BuildProgress(QWidget):
     def show_quarantined(self, bad: Iterable[Quarantined]) -> None:
         """Show slides that an earlier build could not read."""
         self.clear()
-        rows = [(one.slide, QUARANTINED, _short(one.reason), one.reason) for one in bad]
+        rows = [(one.slide, QUARANTINED, _short(one.reason), as_in_widgets(one.reason)) for one in bad]
         self.counts[QUARANTINED] = len(rows)
         self.table.shown.show(rows)
         self._enable()
@@ -178,11 +179,11 @@ class BuildProgress(QWidget):
 
 def _row(done: SlideDone) -> tuple[str, str, str, str]:
     why = _short(done.reason) or (count(done.mosaics, "mosaic") if done.mosaics else "")
-    told = done.reason or why
+    told = as_in_widgets(done.reason) or why
     return done.slide, done.fate, why, told if str(done.path) in told else f"{done.path}\n{told}".strip()
 
 
 def _short(reason: str) -> str:
     """Leave out the path that a reason begins with: the slide is named beside it."""
     path, sign, rest = reason.partition(": ")
-    return rest if sign and Path(path).is_absolute() else reason
+    return as_in_widgets(rest if sign and Path(path).is_absolute() else reason)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from napari_fish._napari.build_job import Choices
-from napari_fish._napari.notify import in_words
+from napari_fish._napari.notify import as_in_widgets, in_words
 from napari_fish.building.outlook import Outlook, outlook
 from napari_fish.database.labels import label_slides, read_labels
 from napari_fish.database.sheets import enumerated, read_sheet
@@ -76,7 +76,7 @@ def understand(
         len(slides) - len(matched.unlabelled),
         len(slides),
         len(patients),
-        tuple(note.replace("--patient", "Patient") for note in notes),
+        tuple(as_in_widgets(note) for note in notes),
     )
 
 
@@ -187,3 +187,9 @@ def suggested_place(slides: str) -> str:
     """Return where the database of a folder of slides may go: beside it."""
     folder = Path(slides)
     return str(folder.parent / f"{folder.name if folder.is_dir() else folder.stem}.fish") if slides else ""
+
+
+def suggested_labels(slides: str) -> str:
+    """Return the labels file that lies among slides; empty where there is none."""
+    places = (Path(slides) / f"labels{ending}" for ending in (".csv", ".tsv", ".xlsx"))
+    return next((str(place) for place in places if place.is_file()), "") if slides else ""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from napari_fish._napari.build_survey import count
+from napari_fish._napari.notify import as_in_widgets
 from napari_fish.building import care
 from napari_fish.database import DiskStore
 from napari_fish.database.export import export
@@ -59,7 +60,7 @@ def import_labels(
     """Give slides what a file says of them."""
     table, matched = care.import_labels(path, labels, columns=columns, patient=patient)
     labelled = len(matched.labels) - len(matched.unlabelled)
-    notes = [note.replace("--patient", "Patient") for note in (*table.notes, *matched.notes)]
+    notes = [as_in_widgets(note) for note in (*table.notes, *matched.notes)]
     return " ".join([f"{count(labelled, 'slide')} labelled: {table.describe()}.", *notes])
 
 
@@ -68,3 +69,7 @@ def copy(path: Path, target: Path, deidentify: bool, *, progress: Any, should_st
     export(path, target, deidentify=deidentify, progress=progress, should_stop=should_stop)
     how = "without anything that names a person, a file or a folder" if deidentify else "whole"
     return f"Copied to {target}, {how}."
+
+
+STOPPABLE = (relocate, copy)
+"""The others are short, or must not be left half done."""

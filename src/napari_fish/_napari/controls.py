@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from qtpy.QtCore import QEvent, Qt
-from qtpy.QtWidgets import QComboBox, QLabel
+from qtpy.QtWidgets import QComboBox, QDoubleSpinBox, QLabel
 
 from napari_fish._napari.look import look_of
 
@@ -30,6 +30,17 @@ def named(widget: str, control: Any, name: str, tip: str) -> Any:
     control.setObjectName(f"{widget}.{name}")
     control.setToolTip(tip)
     return control
+
+
+def mpp_field(widget: str, name: str, tip: str, unstated: str) -> QDoubleSpinBox:
+    """Return a field for µm per px; ``unstated`` is what it says where the user states nothing."""
+    field: QDoubleSpinBox = named(widget, QDoubleSpinBox(), name, tip)
+    field.setRange(0, 10)
+    field.setDecimals(4)
+    field.setSingleStep(0.05)
+    field.setSpecialValueText(unstated)
+    field.setKeyboardTracking(False)
+    return field
 
 
 class StateLine(QLabel):

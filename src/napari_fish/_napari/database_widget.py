@@ -29,6 +29,7 @@ from napari_fish._napari.session import session_of
 from napari_fish.building.summary import Summary
 from napari_fish.database.schema import FILE
 from napari_fish.encode import Encoder
+from napari_fish.slides.opening import expanded
 
 if TYPE_CHECKING:
     import napari.viewer
@@ -53,9 +54,10 @@ class DatabaseWidget(DockedWidget):
         self._connect()
         self.setAcceptDrops(True)
         self._opening = False
+        self._ready: tuple[Path, Encoder] | None = None
         self._opened(self._session.database)
         if self._session.database is None:
-            self.inspect.path.put(preferences.default_database(), tell=False)
+            self.inspect.offer(preferences.default_database())
         self._say(EMPTY)
 
     @property
@@ -113,22 +115,46 @@ class DatabaseWidget(DockedWidget):
             preferences.remember_recent("databases", str(database.path))
             self.opened.setText(f"Open: {database.path.name}, {count(len(database), 'slide')}")
             self.opened.setToolTip(str(database.path))
+            if self._ready is not None and _same(self._ready[0], database.path):
+                self._offer(None)
             if self.state.text().startswith("Opening"):
                 self._say(f"{database.path.name} can be searched.")
         else:
             self.opened.setText("No database is open.")
 
     def _built(self, summary: Summary, encoder: Encoder) -> None:
-        """Open what was built, or show what is new in it."""
+        """Show what is new in the open database, or open what was built; not in place of one that is in use."""
         database = self._session.database
-        if database is not None and database.path.resolve() == summary.database.resolve():
+        if database is not None and _same(database.path, summary.database):
+            self._session.refresh()
+        elif database is None and not self._session.opening:
+            self.open(summary.database, encoder)
+        else:
+            self._offer((summary.database, encoder))
+            self._say(f"{self.state.text()} {summary.database.name} is ready.")
+
+    def _offer(self, ready: tuple[Path, Encoder] | None) -> None:
+        """Offer to open what was built."""
+        self._ready = ready
+        self.ready.setVisible(ready is not None)
+        if ready is not None:
+            self.ready.setText(f"Open {ready[0].name}")
+
+    def _open_ready(self) -> None:
+        if self._ready is not None:
+            self.open(*self._ready)
+
+    def _wanted(self, path: str) -> None:
+        """Open a database; the one that is open is only read again."""
+        database = self._session.database
+        if path and database is not None and _same(database.path, expanded(path)):
             self._session.refresh()
         else:
-            self.open(summary.database, encoder)
+            self.open(path)
 
     def _altered(self, path: Path) -> None:
         database = self._session.database
-        if database is not None and database.path == path:
+        if database is not None and _same(database.path, path):
             self._session.refresh()
 
     def _extend(self, path: str) -> None:
@@ -139,6 +165,7 @@ class DatabaseWidget(DockedWidget):
     def _running(self, *_: Any) -> None:
         """Let the controls at the bottom fit what is going on."""
         self.stop.setVisible(self.busy)
+        self.stop.setEnabled(self.build.building or self.inspect.stoppable)
         self.hold.setVisible(self.build.building)
         self.hold.setText("Resume" if self.build.paused else "Pause")
         self.bar.setVisible(self.busy)
@@ -162,11 +189,13 @@ class DatabaseWidget(DockedWidget):
             panel.progressed.connect(self._progress)
             panel.running.connect(self._running)
         self.build.built.connect(self._built)
-        self.inspect.wanted.connect(lambda path: self.open(path))
+        self.build.altered.connect(self._altered)
+        self.inspect.wanted.connect(self._wanted)
         self.inspect.extend.connect(self._extend)
         self.inspect.altered.connect(self._altered)
         self.stop.clicked.connect(self.cancel)
         self.hold.clicked.connect(self._pause)
+        self.ready.clicked.connect(self._open_ready)
         self._listen()
         self._running()
 
@@ -198,6 +227,10 @@ class DatabaseWidget(DockedWidget):
             scroll.setWidget(panel)
             self.tabs.addTab(scroll, title)
         self.opened = named(OWNER, QLabel(), "opened", "The database that all our widgets use.")
+        self.ready = named(
+            OWNER, QPushButton(), "ready", "Open what was built, in place of the database that is open."
+        )
+        self.ready.hide()
         self.bar = named(OWNER, QProgressBar(), "progress", "How far it is.")
         self.hold = named(OWNER, QPushButton("Pause"), "pause", "Hold the build, or let it go on.")
         self.stop = named(OWNER, QPushButton("Cancel"), "cancel", "Stop; finished slides are kept.")
@@ -212,8 +245,13 @@ class DatabaseWidget(DockedWidget):
         layout.addWidget(self.tabs, 1)
         layout.addLayout(row)
         layout.addWidget(self.state)
+        layout.addWidget(self.ready)
         self.setMinimumWidth(WIDTH)
 
     def sizeHint(self) -> QSize:
         """Return the size it likes in a dock."""
         return QSize(WIDTH, 760)
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()

@@ -52,7 +52,7 @@ class InspectPanel(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.inspection: Inspection | None = None
-        self._usable = True
+        self._usable, self._stoppable = True, False
         self._make()
         self._look, self._care = OneJob(self), OneJob(self)
         self._sure = QTimer(self, singleShot=True, interval=SURE_MS)
@@ -70,6 +70,11 @@ class InspectPanel(QWidget):
         """Whether the database is being looked after."""
         return self._care.busy
 
+    @property
+    def stoppable(self) -> bool:
+        """Whether what is going on can be stopped."""
+        return self.busy and self._stoppable
+
     def show_database(self, path: Path | None) -> None:
         """Show what is in a database; None where none is open."""
         self._look.cancel()
@@ -80,6 +85,12 @@ class InspectPanel(QWidget):
             return
         self.path.put(path, tell=False)
         self._look.start(self._seen, inspect_database, path)
+
+    def offer(self, path: str) -> None:
+        """Show a database that may be opened."""
+        self.path.put(path, tell=False)
+        if path:
+            self.summary.setText(f"{NOTHING} Return in the line above opens {Path(path).name}.")
 
     def remove(self) -> None:
         """Remove the selected slides, once the user has said so twice."""
@@ -110,9 +121,10 @@ class InspectPanel(QWidget):
             self._run("Copying …", care_jobs.copy, path, self.deidentify.isChecked())
 
     def cancel(self) -> None:
-        """Stop what is going on."""
+        """Stop what is going on, where that can be stopped."""
         self._look.cancel()
-        self._care.cancel()
+        if self.stoppable:
+            self._care.cancel()
         self.labels.cancel()
 
     def set_usable(self, usable: bool) -> None:
@@ -128,21 +140,19 @@ class InspectPanel(QWidget):
     def _run(self, what: str, work: Any, *args: Any) -> None:
         if self.inspection is None or self.busy:
             return
+        self._stoppable = work in care_jobs.STOPPABLE
         self.said.emit(what, False)
         self.progressed.emit(0, 0)
-        self._care.start(self._did, work, self.inspection.path, *args)
+        self._care.start(lambda text: self.said.emit(text, False), work, self.inspection.path, *args)
         self._enable()
         self.running.emit(True)
-
-    def _did(self, text: str) -> None:
-        self.said.emit(text, False)
-        if self.inspection is not None:
-            self.altered.emit(self.inspection.path)
 
     def _ended(self) -> None:
         self.running.emit(False)
         self._enable()
         if self.inspection is not None:
+            # Whatever came of it: what was stopped or failed may have changed something before.
+            self.altered.emit(self.inspection.path)
             self.show_database(self.inspection.path)
 
     def _unsure(self, *_: Any) -> None:
@@ -188,7 +198,8 @@ class InspectPanel(QWidget):
         )
         self.path.line.setPlaceholderText("open a database: NAME.fish")
         self.path.offer(preferences.recent("databases"))
-        self.path.changed.connect(lambda path: self.wanted.emit(path))
+        for signal in (self.path.changed, self.path.confirmed):
+            signal.connect(lambda path: self.wanted.emit(path))
         self.summary = named(OWNER, QLabel(), "summary", "What is in this database.")
         self.summary.setWordWrap(True)
         self.column = named(OWNER, QComboBox(), "count_by", "Count slides and mosaics by this column.")

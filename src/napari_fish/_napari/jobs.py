@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-from qtpy.QtCore import Signal
+from qtpy.QtCore import QEventLoop, QThreadPool, Signal
 from superqt.utils import WorkerBase
 from superqt.utils._qthreading import WorkerBaseSignals
 
@@ -15,6 +16,16 @@ from napari_fish._napari.housekeeping import look_after
 from napari_fish.errors import Cancelled
 
 SECONDS_BETWEEN_REPORTS = 0.1
+MOST_AT_ONCE = 16
+"""Far more than are ever at work: Qt's own threads, one a core, may all be taken by a build and an evaluation."""
+
+
+@cache
+def threads() -> QThreadPool:
+    """Return the threads of all our work."""
+    pool = QThreadPool()
+    pool.setMaxThreadCount(MOST_AT_ONCE)
+    return pool
 
 
 class JobSignals(WorkerBaseSignals):
@@ -52,7 +63,10 @@ class JobWorker(WorkerBase):
     def start(self) -> None:
         """Begin in another thread; call in the main thread."""
         look_after(self)
-        super().start()
+        # As the base class does, which knows only Qt's own threads.
+        self._worker_set.add(self)
+        self._finished.connect(self._set_discard)
+        threads().start(self)
 
     def quit(self) -> None:
         """Ask the work to stop; returns at once. Qt's own name for it."""
@@ -99,3 +113,20 @@ class JobWorker(WorkerBase):
         if done >= total or now - self._last_report >= SECONDS_BETWEEN_REPORTS:
             self._last_report = now
             self.progressed.emit(int(done), int(total))
+
+
+def wait_for(work: Callable[..., Any], *args: Any) -> Any:
+    """Return ``work(*args)``, done in another thread; meanwhile the viewer is drawn, but heeds neither mouse nor keys."""
+    outcome: list[Any] = []
+    worker = JobWorker(lambda progress, should_stop: work(*args))
+    loop = QEventLoop()
+    worker.returned.connect(lambda result: outcome.append(result))
+    worker.errored.connect(lambda error: outcome.append(error))
+    worker.finished.connect(loop.quit)
+    worker.start()
+    loop.exec(QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
+    if not outcome:
+        raise Cancelled("The program ends.")
+    if isinstance(outcome[0], Exception):
+        raise outcome[0]
+    return outcome[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,6 @@ from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDoubleSpinBox,
     QFormLayout,
     QHBoxLayout,
     QProgressBar,
@@ -21,11 +21,12 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_fish._napari.controls import STOPPING, named, offer, state_line
+from napari_fish._napari.controls import STOPPING, mpp_field, named, offer, state_line
 from napari_fish._napari.coordinates import level0_to_world
 from napari_fish._napari.docks import DockedWidget
 from napari_fish._napari.layers import slide_of
 from napari_fish._napari.mosaic_layers import DROPPED, PATCHES, TISSUE, layers_of, mask_of, polygons_of
+from napari_fish._napari.mosaic_memory import keep, recall
 from napari_fish._napari.one_job import OneJob
 from napari_fish._napari.param_form import ParamForm
 from napari_fish._napari.queries import Pixels, slide_layers, unwrapped
@@ -106,6 +107,7 @@ class MosaicWidget(DockedWidget):
         except ValueError as error:
             self._say(f"{error}", wrong=True)
             return
+        self._remember(params)
         mask = unwrapped(self._chosen(self._mask_box, (Shapes, Labels)))
         others = tuple(map(unwrapped, self._viewer.layers))
         stated = self._mpp_box.value() or None
@@ -127,7 +129,12 @@ class MosaicWidget(DockedWidget):
         self._mosaic_form.show_params(params)
         self._changed()
 
+    def _remember(self, params: MosaicParams) -> None:
+        keep(self._preset_box.currentText(), params, self._live_box.isChecked())
+
     def _let_go(self) -> None:
+        with suppress(ValueError):
+            self._remember(self.params())
         self._pause.stop()
         self.cancel()
 
@@ -212,14 +219,9 @@ class MosaicWidget(DockedWidget):
     def _build(self) -> None:
         """Lay out the controls."""
         self._slide_box = named("mosaic", QComboBox(), "slide", "The layer that shows the slide.")
-        self._mpp_box = named(
-            "mosaic", QDoubleSpinBox(), "mpp", "µm per level-0 px, if you know better than the file."
+        self._mpp_box = mpp_field(
+            "mosaic", "mpp", "µm per level-0 px, if you know better than the file.", "as the slide says"
         )
-        self._mpp_box.setRange(0, 10)
-        self._mpp_box.setDecimals(4)
-        self._mpp_box.setSingleStep(0.05)
-        self._mpp_box.setSpecialValueText("as the slide says")
-        self._mpp_box.setKeyboardTracking(False)
         self._mask_box = named(
             "mosaic", QComboBox(), "mask", "Where the tissue is: found, or drawn by you on a layer."
         )
@@ -227,10 +229,12 @@ class MosaicWidget(DockedWidget):
             "mosaic", QComboBox(), "preset", preset.__doc__.split("name : ")[1].split("\n", 1)[1].strip()
         )
         self._preset_box.addItems(PRESETS)
+        name, params, live = recall()
+        self._preset_box.setCurrentText(name)
         self._live_box = named(
             "mosaic", QCheckBox("Live"), "live", "Look anew whenever something is changed."
         )
-        self._live_box.setChecked(True)
+        self._live_box.setChecked(live)
         run = named("mosaic", QPushButton("Preview"), "preview", "Find tissue and mosaic now.")
         self._cancel_button = named("mosaic", QPushButton("Cancel"), "cancel", "Stop looking.")
         self._cancel_button.setEnabled(False)
@@ -238,7 +242,6 @@ class MosaicWidget(DockedWidget):
         self._bar = named("mosaic", QProgressBar(), "progress", "How far the preview is.")
         self._state = state_line("mosaic")
         self._say = self._state.say
-        params = preset()
         self._tissue_form = ParamForm("Tissue", params.tissue, TISSUE_FIELDS)
         self._mosaic_form = ParamForm("Mosaic", params, MOSAIC_FIELDS)
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 
 from napari_fish.errors import FishError
+from napari_fish.names import STATE_MPP
 
 log = logging.getLogger(__name__)
 
@@ -14,7 +15,12 @@ log = logging.getLogger(__name__)
 def in_words(error: Exception) -> str:
     """Return what an error says to people; options of the command line are named as the widgets name them."""
     text = str(error) if isinstance(error, FishError) else f"{type(error).__name__}: {error}"
-    return text.replace("--patient", "Patient")
+    return as_in_widgets(text)
+
+
+def as_in_widgets(text: str) -> str:
+    """Return what the program says with options of the command line named as the widgets name them."""
+    return text.replace(STATE_MPP, "µm per px in the widget").replace("--patient", "Patient")
 
 
 def warn_user(message: str) -> None:

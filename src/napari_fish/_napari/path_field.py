@@ -30,6 +30,8 @@ class PathField(QWidget):
     """
 
     changed = Signal(str)
+    confirmed = Signal(str)
+    """Return was pressed on the path that was there before, or it was chosen again."""
 
     def __init__(self, owner: str, name: str, tip: str, kind: Kind, title: str, filters: str = "") -> None:
         super().__init__()
@@ -46,6 +48,7 @@ class PathField(QWidget):
         layout.addWidget(self.line)
         layout.addWidget(button)
         self.line.editingFinished.connect(self._edited)
+        self.line.returnPressed.connect(self._confirm)
         self.line.textChanged.connect(self._cleared)
         button.clicked.connect(self.ask)
 
@@ -78,12 +81,18 @@ class PathField(QWidget):
         else:
             found = QFileDialog.getSaveFileName(self, self._title, start, "Database (*.fish)")[0]
         if found:
-            self.put(found)
+            self.line.setText(found)
+            self._confirm()
+            self._edited()
 
     def _edited(self) -> None:
         if self.path != self._last:
             self._last = self.path
             self.changed.emit(self.path)
+
+    def _confirm(self) -> None:
+        if self.path and self.path == self._last:
+            self.confirmed.emit(self.path)
 
     def _cleared(self, text: str) -> None:
         """Take a click on the clear button as done at once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from napari_fish._napari.coordinates import drawn_to_level0, image_shape, placem
 from napari_fish._napari.hit_layers import shows_hits
 from napari_fish._napari.layers import slide_of
 from napari_fish.archive.asking import Region
-from napari_fish.slides import Slide
+from napari_fish.slides import Slide, open_slide
 from napari_fish.slides.mpp import MppSource
 
 Points = NDArray[np.float64]
@@ -67,6 +68,30 @@ class LayerQuestion:
         across, down = slide.dimensions[0] / columns, slide.dimensions[1] / rows
         x, y, width, height = self.region
         return slide, (x * across, y * down, width * across, height * down)
+
+
+@dataclass(frozen=True)
+class FileQuestion:
+    """A slide or image on disk, to be opened where waiting keeps nobody.
+
+    Attributes
+    ----------
+    path
+        The file.
+    mpp
+        µm per level-0 px, where the file does not say.
+    """
+
+    path: Path
+    mpp: float | None = None
+
+    def __call__(self) -> tuple[Slide, None]:
+        """Open it."""
+        slide = open_slide(self.path)
+        if slide.mpp is None and self.mpp is not None:
+            slide.close()
+            slide = open_slide(self.path, mpp=self.mpp)
+        return slide, None
 
 
 @dataclass(frozen=True)

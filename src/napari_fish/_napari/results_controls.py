@@ -135,8 +135,9 @@ class ResultsControls(QWidget):
             box.setCurrentText(before if box.findText(before) >= 0 else first)
 
     def _changed(self, *_: Any) -> None:
-        for name, text in zip(("size", "sort", "group"), self.arrangement, strict=True):
-            remember(f"results.{name}", text)
+        for name, text, first in zip(("size", "sort", "group"), self.arrangement, _first(), strict=True):
+            # What is as preferred follows the preference, should that change.
+            remember(f"results.{name}", "" if text == first else text)
         self.arranged.emit(*self.arrangement)
 
 

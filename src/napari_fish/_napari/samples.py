@@ -6,8 +6,11 @@ import hashlib
 import tempfile
 from pathlib import Path
 
+import napari
 from platformdirs import user_cache_path
 
+from napari_fish._napari.jobs import wait_for
+from napari_fish._napari.notify import tell_user
 from napari_fish._napari.reader import LayerData, slide_layer
 from napari_fish.errors import SlideError
 from napari_fish.slides import open_slide
@@ -60,7 +63,7 @@ def sample_path(spec: DemoSpec) -> Path:
             return path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            return write_demo_slide(spec, path)
+            return _drawn(spec, path)
         except OSError as error:
             refused = error
     raise SlideError(f"{path.parent}: the demo slides cannot be kept there ({refused}).") from refused
@@ -77,4 +80,14 @@ def _sample(diagnosis: str) -> list[LayerData]:
         width_um=SIZE_UM[0],
         height_um=SIZE_UM[1],
     )
+    # An error is napari's to tell: it takes a sample without layers for another one.
     return [slide_layer(open_slide(sample_path(spec)))]
+
+
+def _drawn(spec: DemoSpec, path: Path) -> Path:
+    """Draw a slide; where a viewer is open it says so and stays alive."""
+    if napari.current_viewer() is None:
+        return write_demo_slide(spec, path)
+    tell_user(f"Drawing {spec.name}: this takes some seconds, and only the first time.")
+    drawn: Path = wait_for(write_demo_slide, spec, path)
+    return drawn

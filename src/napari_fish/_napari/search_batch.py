@@ -21,7 +21,8 @@ from qtpy.QtWidgets import (
 from napari_fish._napari.controls import named
 from napari_fish._napari.jobs import JobWorker
 from napari_fish._napari.notify import in_words
-from napari_fish._napari.session import Answer, Found, Session, search_in
+from napari_fish._napari.session import Answer, Session
+from napari_fish._napari.session_jobs import Found, search_in
 from napari_fish.search import SearchParams
 
 WAITING, SEARCHING, DONE, FAILED, STOPPED = "waiting", "searching …", "done", "failed", "stopped"
@@ -39,8 +40,6 @@ class Task:
         As for :meth:`~napari_fish._napari.session.Session.search`.
     layer
         Name of the layer that shows it, if one does.
-    mpp
-        µm per level-0 px, when the user knows better.
     state, reason
         How far it is; why it failed.
     answer
@@ -50,7 +49,6 @@ class Task:
     name: str
     question: Any
     layer: str = ""
-    mpp: float | None = None
     state: str = WAITING
     reason: str = ""
     answer: Answer | None = None
@@ -125,7 +123,7 @@ class BatchQueue(QObject):
             return
         task.state = SEARCHING
         self._database = database
-        worker = JobWorker(search_in, database, task.question, None, task.mpp, self._params)
+        worker = JobWorker(search_in, database, task.question, None, None, self._params)
         worker.returned.connect(partial(self._found, task))
         worker.errored.connect(partial(self._failed, task))
         worker.cancelled.connect(partial(self._stopped, task))

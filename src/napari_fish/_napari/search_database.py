@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from qtpy.QtCore import Qt, Signal
+from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QComboBox, QFileDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from napari_fish._napari.controls import named
@@ -41,12 +41,9 @@ class DatabasePicker(QWidget):
         Opens the database.
     """
 
-    failed = Signal(str)
-
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self._opening = ""
         self._build()
         self._list()
         session.database_changed.connect(self._opened)
@@ -62,7 +59,6 @@ class DatabasePicker(QWidget):
 
     def open(self, path: str | Path) -> None:
         """Open a database in the background."""
-        self._opening = str(Path(path).absolute())
         self._session.open(path, preferred_device())
 
     def browse(self) -> None:
@@ -83,12 +79,10 @@ class DatabasePicker(QWidget):
             self.about.setText(what)
 
     def _failed(self, _: str) -> None:
-        self._opening = ""
         self._list()
         self._show()
 
     def _opened(self, database: Database | None) -> None:
-        self._opening = ""
         if database is not None:
             remember_recent(RECENT, str(database.path.absolute()))
             remember("database", str(database.path.absolute()))

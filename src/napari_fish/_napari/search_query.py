@@ -9,16 +9,16 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDoubleSpinBox,
     QFormLayout,
     QGridLayout,
+    QLabel,
     QPushButton,
     QVBoxLayout,
     QWidget,
 )
 
 from napari_fish._napari.box_tool import BoxTool
-from napari_fish._napari.controls import named
+from napari_fish._napari.controls import mpp_field, named
 from napari_fish._napari.coordinates import world_um_per_pixel
 from napari_fish._napari.facts_finder import FactsFinder
 from napari_fish._napari.queries import (
@@ -84,8 +84,13 @@ class QueryPanel(QWidget):
 
     @property
     def mpp(self) -> float | None:
-        """What the user stated as µm per level-0 px of the slide, or of an image where none is open."""
+        """What the user stated as µm per level-0 px of the slide."""
         return self.mpp_box.value() or None
+
+    @property
+    def image_mpp(self) -> float | None:
+        """What the user stated as µm per px of pasted images, and of files that do not say."""
+        return self.image_mpp_box.value() or None
 
     def question(self) -> LayerQuestion | None:
         """Return the slide as a question."""
@@ -132,6 +137,7 @@ class QueryPanel(QWidget):
     def reset(self) -> None:
         """Back to the slide's own pixel size, the fixed box and live searching."""
         self.mpp_box.setValue(0)
+        self.image_mpp_box.setValue(0)
         self.size.setCurrentIndex(0)
         self.live.setChecked(True)
 
@@ -190,7 +196,7 @@ class QueryPanel(QWidget):
         if chosen is not None:
             self.slide.setCurrentIndex(next(i for i, one in enumerate(self._layers) if one is chosen))
         self.slide.blockSignals(False)
-        for control in (self.slide, self.slide_button, self.draw_button):
+        for control in (self.slide, self.slide_button, self.draw_button, self.mpp_box):
             control.setEnabled(bool(self._layers))
         self.box_button.setEnabled(self.box.box() is not None)
         self._look()
@@ -204,8 +210,7 @@ class QueryPanel(QWidget):
     def _show_facts(self) -> None:
         facts = self.facts
         self.mpp_box.blockSignals(True)
-        if self.layer is not None:
-            self.mpp_box.setValue(self._stated.get(id(self.layer)) or 0)
+        self.mpp_box.setValue(self._stated.get(id(self.layer)) or 0)
         self.mpp_box.blockSignals(False)
         text = "as the slide says"
         if facts is not None:
@@ -220,17 +225,18 @@ class QueryPanel(QWidget):
         )
         self.slide.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.slide.setMinimumContentsLength(12)
-        self.mpp_box = named(
+        self.mpp_box = mpp_field(
             "search",
-            QDoubleSpinBox(),
             "mpp",
-            "µm per px of this slide or of a pasted image, if it does not say or you know better: "
-            "0.25 for 40x, 0.5 for 20x.",
+            "µm per px of this slide, if it does not say or you know better: 0.25 for 40x, 0.5 for 20x.",
+            "as the slide says",
         )
-        self.mpp_box.setRange(0, 10)
-        self.mpp_box.setDecimals(4)
-        self.mpp_box.setSingleStep(0.05)
-        self.mpp_box.setKeyboardTracking(False)
+        self.image_mpp_box = mpp_field(
+            "search",
+            "image_mpp",
+            "µm per px of pasted images, and of files that do not say: 0.25 for 40x, 0.5 for 20x.",
+            "as the image says",
+        )
         self.slide_button = _button(
             "Search this slide", "this_slide", "Search for slides similar to this one.", "search_this_slide"
         )
@@ -274,12 +280,13 @@ class QueryPanel(QWidget):
             (
                 (self.slide_button, self.box_button),
                 (self.draw_button, self.size),
+                (self.live,),
                 (paste, file),
+                (QLabel("their µm per px"), self.image_mpp_box),
             )
         ):
             for column, control in enumerate(controls):
-                grid.addWidget(control, row, column)
-        grid.addWidget(self.live, 3, 0, 1, 2)
+                grid.addWidget(control, row, column, 1, 3 - len(controls))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)

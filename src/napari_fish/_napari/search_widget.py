@@ -18,6 +18,7 @@ from superqt.utils import qimage_to_array
 
 from napari_fish._napari.docks import DockedWidget, show_widget
 from napari_fish._napari.fold import Fold, line, scrolled
+from napari_fish._napari.queries import FileQuestion
 from napari_fish._napari.query_view import QueryView
 from napari_fish._napari.search_batch import BatchQueue, BatchView, Task
 from napari_fish._napari.search_database import DatabasePicker, is_database
@@ -89,8 +90,7 @@ class SearchWidget(DockedWidget):
 
     def search_file(self, path: str | Path) -> None:
         """Search for a slide or image on disk."""
-        # What is stated while a slide is open was stated for that slide.
-        self._search(Path(path), mpp=self.query.mpp if self.query.layer is None else None)
+        self._search(self._file(Path(path)))
 
     def search_again(self) -> None:
         """Answer the current question with the parameters as shown."""
@@ -112,7 +112,7 @@ class SearchWidget(DockedWidget):
         """Ask for slides and search for one after the other."""
         paths, _ = QFileDialog.getOpenFileNames(self, "Search for several slides")
         if paths:
-            self.queue([Task(Path(path).name, Path(path)) for path in paths])
+            self._queue_files([Path(path) for path in paths])
 
     def queue_layers(self) -> None:
         """Search for every slide that is open, one after the other."""
@@ -170,7 +170,7 @@ class SearchWidget(DockedWidget):
         elif data.hasImage():
             image = data.imageData()
             image = image.toImage() if hasattr(image, "toImage") else image
-            self._search(qimage_to_array(image), mpp=self.query.mpp)
+            self._search(qimage_to_array(image), mpp=self.query.image_mpp)
         else:
             return False
         return True
@@ -182,7 +182,15 @@ class SearchWidget(DockedWidget):
         elif len(paths) == 1:
             self.search_file(paths[0])
         else:
-            self.queue([Task(path.name, path) for path in paths])
+            self._queue_files(paths)
+
+    def _queue_files(self, paths: Sequence[Path]) -> None:
+        self.queue([Task(path.name, self._file(path)) for path in paths])
+
+    def _file(self, path: Path) -> Path | FileQuestion:
+        """Return a file as a question; where the user states no scale, the database may know it."""
+        mpp = self.query.image_mpp
+        return path if mpp is None else FileQuestion(path, mpp)
 
     def _search(self, question: Any, layer: str = "", mpp: float | None = None) -> None:
         """Ask the database, once it is open."""

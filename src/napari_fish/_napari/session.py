@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,18 +12,16 @@ from weakref import WeakKeyDictionary
 
 from qtpy.QtCore import QObject, Signal
 
+from napari_fish._napari import session_jobs
 from napari_fish._napari.one_job import OneJob
-from napari_fish.archive import Asked, Database, open_database
+from napari_fish._napari.queries import FileQuestion
+from napari_fish._napari.session_jobs import Found
+from napari_fish.archive import Asked, Database
 from napari_fish.archive.asking import Region
 from napari_fish.encode import Encoder
-from napari_fish.encode.device import load_torch_libraries, pick_device
-from napari_fish.errors import Cancelled, EncoderError, FishError
-from napari_fish.index.warm import warm_up
 from napari_fish.search import Feedback, Results, SearchParams, SlideHit
 from napari_fish.slides import Slide
 
-Found = tuple[Asked, SearchParams, Results, Region | None]
-"""What a worker brings back."""
 HISTORY = 50
 """Answers that are kept to go back to."""
 
@@ -87,7 +84,7 @@ class Session(QObject):
         self.current: Answer | None = None
         self.feedback = Feedback()
         self._job, self._reading = OneJob(self), OneJob(self)
-        self._opening = False
+        self._opening = ""
         self._job.progressed.connect(self.progressed)
         self._job.ended.connect(self.ended)
         for job in (self._job, self._reading):
@@ -101,7 +98,7 @@ class Session(QObject):
     @property
     def opening(self) -> bool:
         """Whether a database is being opened."""
-        return self.busy and self._opening
+        return self.busy and bool(self._opening)
 
     def open(self, path: str | Path, device: str = "auto", encoder: Encoder | None = None) -> None:
         """Open a database and make ready to search it, in the background.
@@ -113,7 +110,16 @@ class Session(QObject):
         encoder
             One that is loaded already; used where it is the database's own and on this device.
         """
-        self._run(f"Opening {Path(path).name} …", self._opened, _open, path, device, encoder)
+        name = Path(path).name
+        self._run(
+            f"Opening {name} …",
+            self._opened,
+            session_jobs.open_to_search,
+            path,
+            device,
+            encoder,
+            opening=name,
+        )
 
     def refresh(self) -> None:
         """Show what was written to the open database since, and tell all widgets; answers so far are kept.
@@ -121,7 +127,7 @@ class Session(QObject):
         Beside everything else: a search under way goes on.
         """
         if self.database is not None:
-            self._reading.start(self._refreshed, _refresh, self.database)
+            self._reading.start(self._refreshed, session_jobs.refresh, self.database)
 
     def close(self) -> None:
         """Close the database."""
@@ -157,12 +163,14 @@ class Session(QObject):
         if self.database is None:
             self.failed.emit("Open a database first.")
             return
-        name = question.path.name if isinstance(question, Slide) else layer or "the image"
+        name = question.path.name if isinstance(question, Slide | FileQuestion) else layer or "the image"
         if isinstance(question, str | Path):
             name = str(question).removeprefix("id:")
         done = partial(self._answered, layer, Feedback())
         params = params or SearchParams()
-        self._run(f"Searching for {name} …", done, search_in, self.database, question, box, mpp, params)
+        self._run(
+            f"Searching for {name} …", done, session_jobs.search_in, self.database, question, box, mpp, params
+        )
 
     def search_again(self, params: SearchParams) -> None:
         """Answer the current question with other parameters, without encoding it again."""
@@ -201,15 +209,36 @@ class Session(QObject):
     def cancel(self) -> None:
         """Stop what is going on; returns at once."""
         self._job.cancel()
+        if self.opening:
+            name, self._opening = self._opening, ""
+            self.failed.emit(f"{name} was not opened.")
 
     def _ask_again(self, answer: Answer, params: SearchParams, feedback: Feedback) -> None:
         if self.database is None:
             return
         done = partial(self._answered, answer.layer, feedback)
-        self._run("Searching …", done, _refine, self.database, answer, params, feedback)
+        self._run(
+            "Searching …",
+            done,
+            session_jobs.refine,
+            self.database,
+            answer.asked,
+            answer.box,
+            params,
+            feedback,
+        )
 
-    def _run(self, what: str, done: Callable[[Any], None], work: Callable[..., Any], *args: Any) -> None:
-        self._opening = work is _open
+    def _run(
+        self,
+        what: str,
+        done: Callable[[Any], None],
+        work: Callable[..., Any],
+        *args: Any,
+        opening: str = "",
+    ) -> None:
+        if self.opening and not opening:  # the database to be asked is about to give way to another
+            return
+        self._opening = opening
         self._job.start(done, work, *args)
         self.started.emit(what)
 
@@ -247,64 +276,3 @@ def session_of(viewer: Any) -> Session:
     if real not in _sessions:
         _sessions[real] = Session()
     return _sessions[real]
-
-
-def _open(
-    path: str | Path, device: str, encoder: Encoder | None, progress: Any, should_stop: Any
-) -> Database:
-    load_torch_libraries()
-    database = open_database(path, device)
-    try:
-        warm_up()
-        if encoder is not None and encoder.device == str(pick_device(device)):
-            with suppress(EncoderError):  # of another database
-                database.use_encoder(encoder)
-        database.encoder  # noqa: B018 - loads it now, so that the first search need not wait
-        if should_stop():
-            raise Cancelled(f"{database.path} is not wanted any more.")
-    except (FishError, Cancelled):
-        database.close()
-        raise
-    return database
-
-
-def _refresh(database: Database, progress: Any, should_stop: Any) -> Database:
-    database.refresh()
-    return database
-
-
-def search_in(
-    database: Database,
-    question: Any,
-    box: Region | None,
-    mpp: float | None,
-    params: SearchParams,
-    progress: Any,
-    should_stop: Any,
-) -> Found:
-    """Ask a database a question, as :meth:`Session.search` takes it; for a worker."""
-    if callable(question):
-        question, box = question()
-    try:
-        asked = database.ask(question, box, mpp=mpp, progress=progress, should_stop=should_stop)
-    finally:
-        if isinstance(question, Slide):
-            question.close()
-    return asked, params, database.answer([asked], params)[0], box
-
-
-def _refine(
-    database: Database,
-    answer: Answer,
-    params: SearchParams,
-    feedback: Feedback,
-    progress: Any,
-    should_stop: Any,
-) -> Found:
-    asked = answer.asked
-    query = feedback.apply(database.store, asked.query)
-    results = database.answer(
-        [replace(asked, query=query, added=feedback.added)],
-        replace(params, where=(*params.where, *feedback.where)),
-    )[0]
-    return asked, params, results, answer.box

@@ -14,6 +14,7 @@ from napari_fish.database.records import Box
 from napari_fish.encode import EncodeJob, Encoder, ImageJob, PatchBox, boxes_of_region, encode_slides
 from napari_fish.errors import NoTissue, SlideError
 from napari_fish.mosaic import MosaicParams, make_mosaic
+from napari_fish.names import STATE_MPP
 from napari_fish.search.values import Query
 from napari_fish.slides import Slide
 from napari_fish.slides.pixels import to_jpeg
@@ -140,7 +141,7 @@ def _patches(
     if mosaic is None or picture:
         note = (
             "The size of a pixel is not known, so the image was taken as one patch of about 0.5 mm; "
-            "state it (--mpp, or the spin box) to have it cut to scale."
+            f"state it ({STATE_MPP}) to have it cut to scale."
         )
         whole = np.array([[0, 0, width, height]], np.int32)
         return ImageJob(slide, [(0.0, 0.0, float(width))], None), whole, [note] if mosaic is not None else []
@@ -165,8 +166,8 @@ def _of_box(slide: Slide, encoder: Encoder, box: Region) -> tuple[list[PatchBox]
         )
     if slide.mpp is None:
         raise SlideError(
-            f"{slide.path}: the size of a pixel is unknown, so a box cannot be cut to scale. State it: --mpp on the "
-            "command line, mpp= in Python, or the spin box in the widget (0.25 for a 40x slide, 0.5 for 20x)."
+            f"{slide.path}: the size of a pixel is unknown, so a box cannot be cut to scale. "
+            f"State it: {STATE_MPP} (0.25 for a 40x slide, 0.5 for 20x)."
         )
     notes = ["The box reaches beyond the slide; the part on it was searched."] if (left, top, right, bottom) != (
         x, y, x + w, y + h

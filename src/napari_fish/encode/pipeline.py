@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from napari_fish.encode.encoder import Encoded, Encoder, patch_from_image
 from napari_fish.errors import Cancelled, FishError, SlideError
+from napari_fish.names import STATE_MPP
 from napari_fish.slides.protocol import Slide
 
 RGB = NDArray[np.uint8]
@@ -97,7 +98,7 @@ def read_patch(slide: Slide, box: PatchBox, size: int, mpp: float) -> RGB:
     if slide.mpp is None:
         raise SlideError(
             f"{slide.path}: the size of a pixel is unknown, so patches at {mpp:g} µm/px cannot be cut. "
-            "State it: --mpp on the command line, mpp= in Python, or the spin box."
+            f"State it: {STATE_MPP}."
         )
     return slide.read(x, y, size, size, slide.mpp * side / size)
 

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TypeVar
 
 from napari_fish.errors import Cancelled, SlideError
+from napari_fish.names import STATE_MPP
 from napari_fish.slides import Slide
 
 Job = TypeVar("Job")
@@ -66,7 +67,6 @@ def known_mpp(slide: Slide) -> float:
     if slide.mpp is None:
         raise SlideError(
             f"{slide.path}: the size of a pixel is unknown, so no patch of a known size can be cut. "
-            "State it: --mpp on the command line, mpp= in Python, or the spin box in the widget "
-            "(0.25 for a 40x slide, 0.5 for 20x)."
+            f"State it: {STATE_MPP} (0.25 for a 40x slide, 0.5 for 20x)."
         )
     return slide.mpp

@@ -93,7 +93,7 @@ def _search_batch(store: Store, queries: Sequence[Query], p: SearchParams) -> li
             p.k,
             threshold,
             (*hits[i], *more[i]),
-            tuple(_notes(store, p, threshold, note, masks[i], found[i], len(hits[i]), len(more[i]))),
+            tuple(_notes(store, query, p, threshold, note, masks[i], found[i], len(hits[i]), len(more[i]))),
             {"search": float(took[0] * len(query)), "rank": float(took[1] * len(query))},
             ranked[i].explanation,
             tuple(Box(*box) for box in query.boxes.tolist()),
@@ -150,10 +150,18 @@ def _fill(
 
 
 def _notes(
-    store: Store, p: SearchParams, threshold: int, note: str, mask: Mask | None, found: Found, n: int, filled: int
-) -> list[str]:  # fmt: skip
+    store: Store,
+    query: Query,
+    p: SearchParams,
+    threshold: int,
+    note: str,
+    mask: Mask | None,
+    found: Found,
+    n: int,
+    filled: int,
+) -> list[str]:
     """Say what the reader must know of an answer of ``n`` slides and ``filled`` more."""
-    notes = [note, *found.notes]
+    notes = [_not_left_out(query) if p.exclude_query and n + filled else "", note, *found.notes]
     if filled:
         notes.append(
             f"Within the threshold of {threshold} bits the search gave {n} of {p.k} slides; "
@@ -162,6 +170,14 @@ def _notes(
     if n + filled < p.k:
         notes.append(_why_short(store, mask, n + filled, p, threshold, found.lists))
     return [text for text in notes if text]
+
+
+def _not_left_out(query: Query) -> str:
+    """Say what could not be left out of an answer, because nobody knows whose slide the query is."""
+    if query.patient:
+        return ""
+    which = "other slides" if query.slide else "its own slide, or others"
+    return f"The query's patient is not known: {which} of the same patient may be among the hits."
 
 
 def _why_short(

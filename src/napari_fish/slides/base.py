@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 
 from napari_fish.errors import SlideError
+from napari_fish.names import STATE_MPP
 from napari_fish.slides.mpp import Mpp, MppSource
 from napari_fish.slides.protocol import RGB, SeriesInfo
 from napari_fish.slides.series import default_series
@@ -127,7 +128,7 @@ class PyramidSlide(ABC):
         if self.mpp is None:
             raise SlideError(
                 f"{self.path}: the size of a pixel is unknown, so it cannot be read at "
-                f"{mpp:g} µm/px. State it: --mpp on the command line, mpp= in Python, or the spin box."
+                f"{mpp:g} µm/px. State it: {STATE_MPP}."
             )
         if not (np.isfinite(mpp) and mpp > 0):
             raise ValueError(f"mpp must be a positive number of µm per px, not {mpp!r}")

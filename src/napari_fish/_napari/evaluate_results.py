@@ -81,9 +81,10 @@ class EvaluationTabs(QTabWidget):
         self._table.setHorizontalHeaderLabels([text.format(k=found.k) for text in _COLUMNS])
         for i, way in enumerate(lines):
             score, why = way.mmv_macro, "\n".join(f"{n}: {reason}" for reason, n in way.why_short.items())
+            between = "" if score.interval is None else "\n{:.2f} to {:.2f}".format(*score.interval)
             cells = (
                 (way.name, f"mode {way.mode}, ranking {way.ranking}"),
-                (f"{score.value:.2f}\n{score.low:.2f} to {score.high:.2f}", "Share, and its 95 % interval."),
+                (f"{score.value:.2f}{between}", "Share, and its 95 % interval."),
                 (f"{way.map.value:.2f}", f"mAP: {way.map}; divided by 5 as in the published program: {way.map_released}"),
                 (f"{way.top1.value:.2f}", f"First right: {way.top1}"),
                 (f"{100 * way.short:.0f} %", why or "Every answer is complete."),

@@ -32,6 +32,7 @@ from napari_fish._napari.session import session_of
 from napari_fish.database import DiskStore
 from napari_fish.evaluate import EvaluateParams, Evaluation, evaluate
 from napari_fish.evaluate.figures import ON_DARK, ON_PAPER, Theme
+from napari_fish.evaluate.metrics import Score
 from napari_fish.names import MODES, field_help
 
 if TYPE_CHECKING:
@@ -191,8 +192,7 @@ class EvaluateWidget(DockedWidget):
         best = found.main
         said = (
             f"{found.n_queries} {'mosaics' if found.level == 'patch' else 'slides'} asked; mode {best.name}: the majority of the first {found.k} is right for "
-            f"{100 * best.mmv_macro.value:.0f} % (95 % interval {100 * best.mmv_macro.low:.0f} to "
-            f"{100 * best.mmv_macro.high:.0f} %), averaged over {len(found.labels)} labels."
+            f"{100 * best.mmv_macro.value:.0f} %{_interval(best.mmv_macro)}, averaged over {len(found.labels)} labels."
         )
         self._say(" ".join([said, *found.notes]))
 
@@ -276,6 +276,12 @@ class EvaluateWidget(DockedWidget):
         form.addRow("mode", self._mode_box)
         form.addRow("first k", _in_line(self._k_box, self._ablation_box))
         return form
+
+
+def _interval(score: Score) -> str:
+    if score.interval is None:
+        return ""
+    return " (95 % interval {:.0f} to {:.0f} %)".format(*(100 * share for share in score.interval))
 
 
 def _in_line(*controls: QWidget) -> QHBoxLayout:

@@ -62,5 +62,5 @@ def _way(way: WayScores) -> dict[str, Any]:
     }
 
 
-def _ci(score: Score) -> list[float]:
-    return [score.low, score.high]
+def _ci(score: Score) -> list[float] | None:
+    return None if score.interval is None else list(score.interval)

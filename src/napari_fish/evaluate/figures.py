@@ -78,15 +78,16 @@ def bars(
     for i, (name, score, remark) in enumerate(rows):
         y = 6 + i * _ROW
         middle = y + _ROW / 2 - 2
-        low, high = names + score.low * scale, names + score.high * scale
         shown = _cut(name, names - 10, 12)
         parts.append(_text(names - 8, middle + 4, shown, theme.ink, 12, "end", name))
         parts.append(
             f'<rect x="{names:.1f}" y="{y + 3}" width="{max(0.5, score.value * scale):.1f}" height="{_ROW - 10}" '
             f'fill="{theme.bar}" rx="2"/>'
         )
-        parts.append(_line(low, middle, high, middle, theme.ink, 1.5))
-        parts += [_line(x, middle - 4, x, middle + 4, theme.ink, 1.5) for x in (low, high)]
+        if score.interval is not None:
+            low, high = (names + share * scale for share in score.interval)
+            parts.append(_line(low, middle, high, middle, theme.ink, 1.5))
+            parts += [_line(x, middle - 4, x, middle + 4, theme.ink, 1.5) for x in (low, high)]
         said = f"{score.value:.2f}" + (f" ({remark})" if remark else "")
         parts.append(_text(names + scale + 10, middle + 4, said, theme.ink, 12))
     return _svg(width, height, parts, title, theme)

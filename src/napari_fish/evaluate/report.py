@@ -101,7 +101,7 @@ def _ways(e: Evaluation) -> str:
         f'<div class="card"><h2>Modes</h2><div class="figure">{figure}</div>'
         f'<p class="small soft">Macro-averaged mMV@{e.k}: how often the majority of the first {e.k} is right, averaged '
         "over labels so that rare ones count as much as common ones. Intervals hold 95 % of bootstrap resamples of "
-        "patients.</p>"
+        "patients, for macro averages drawn within each label; a label of one patient has none.</p>"
         f"{_table(tables.ways_table(e.ways, e.k, e.level))}"
         '<p class="small soft">Fewer: answers with fewer slides than asked for. Recall: share of true neighbours '
         "within the threshold that the mode finds. Times are of single searches for queries already encoded.</p>"

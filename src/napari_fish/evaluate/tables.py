@@ -12,8 +12,10 @@ Table = tuple[list[str], list[list[str]]]
 
 
 def interval(score: Score) -> str:
-    """Write a share with its interval."""
-    return f"{score.value:.3f} [{score.low:.2f}, {score.high:.2f}]"
+    """Write a share with its interval, where it has one."""
+    return f"{score.value:.3f}" + (
+        "" if score.interval is None else " [{:.2f}, {:.2f}]".format(*score.interval)
+    )
 
 
 def ways_table(ways: Sequence[WayScores], k: int, level: str) -> Table:

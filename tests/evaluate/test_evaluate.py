@@ -54,7 +54,8 @@ def test_slides_whose_barcodes_say_what_they_are_are_found(found: Evaluation) ->
     assert auto.map.value == 1.0
     assert auto.short == 0.0
     assert auto.latency is not None and 0 < auto.latency.median <= auto.latency.p95
-    assert found.ways[1].recall == 1.0
+    recall = found.ways[1].recall
+    assert recall is not None and recall.recall == 1.0 and recall.queries > 0
 
 
 def test_the_ablation_switches_the_parts_of_the_ranking_on_one_by_one(found: Evaluation) -> None:
@@ -90,6 +91,11 @@ def test_no_query_is_short_without_a_reason(tmp_path: Path) -> None:
     assert auto.why_short == {"the exclusion of the patient and the filters leave fewer than 7": 8}
     assert exact.why_short == {"no mosaic of the query has a neighbour within the threshold": 8}
     assert auto.filled == 1.0
+    # Nothing is near, so nothing was measured: that is no perfect recall.
+    assert exact.recall is not None
+    assert (exact.recall.recall, exact.recall.queries, str(exact.recall)) == (None, 0, "- (n=0)")
+    document = to_json(found)["modes"]["exact"]
+    assert (document["recall"], document["recall_queries"]) == (None, 0)
 
 
 def test_short_answers_can_be_completed_in_every_mode(tmp_path: Path) -> None:

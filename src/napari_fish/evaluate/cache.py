@@ -18,7 +18,7 @@ from platformdirs import user_cache_path
 log = logging.getLogger(__name__)
 
 #: Raised when answers mean something else than before.
-FORMAT = 1
+FORMAT = 2
 #: Older entries make room for new ones.
 MOST_BYTES = 500_000_000
 

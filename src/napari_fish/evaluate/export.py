@@ -55,7 +55,8 @@ def _way(way: WayScores) -> dict[str, Any]:
         "latency_ms": None
         if way.latency is None
         else {"median": way.latency.median, "p95": way.latency.p95, "n": way.latency.n},
-        "recall": way.recall,
+        "recall": None if way.recall is None else way.recall.recall,
+        "recall_queries": None if way.recall is None else way.recall.queries,
         "ci": {name: _ci(getattr(way, name)) for name in scores},
         "confusion": way.confusion.tolist(),
         "hamming": way.hamming.tolist(),

@@ -104,7 +104,7 @@ def _ways(e: Evaluation) -> str:
         "patients, for macro averages drawn within each label; a label of one patient has none.</p>"
         f"{_table(tables.ways_table(e.ways, e.k, e.level))}"
         '<p class="small soft">Fewer: answers with fewer slides than asked for. Recall: share of true neighbours '
-        "within the threshold that the mode finds. Times are of single searches for queries already encoded.</p>"
+        "within the threshold that the mode finds, on n mosaics that have any. Times are of single searches for queries already encoded.</p>"
         "<details><summary>The paper's definitions and those of the published program</summary>"
         f"{_table(tables.definitions_table(e.ways, e.k))}</details></div>"
     )

@@ -17,6 +17,7 @@ from napari_fish.evaluate.metrics import (
 )
 from napari_fish.evaluate.params import Way
 from napari_fish.evaluate.values import LabelScores, Times, WayScores
+from napari_fish.search.recall import Recall
 
 
 def labels_of_slides(store: Store, target: str) -> Ints:
@@ -33,7 +34,7 @@ def score_way(
     threshold: int,
     resamples: Resamples,
     latency: Times | None = None,
-    recall: float | None = None,
+    recall: Recall | None = None,
 ) -> WayScores:
     """Judge the answers of one way at a given k.
 

@@ -20,7 +20,7 @@ from napari_fish.evaluate.running import ask_all
 from napari_fish.evaluate.speed import TIMED, augmented, growing, sample_of, time_searches
 from napari_fish.evaluate.values import SpeedRow, Times
 from napari_fish.search.calibrate import threshold_of
-from napari_fish.search.recall import measure_recall
+from napari_fish.search.recall import Recall, measure_recall
 
 Progress = Callable[[int, int], None]
 ShouldStop = Callable[[], bool]
@@ -110,24 +110,34 @@ class Run:
         self._report(self._done)
         return [Times(middle, low, high, int(n)) for middle, low, high, n in table.tolist()]
 
-    def recalls(self, ways: Sequence[Way]) -> list[float]:
+    def recalls(self, ways: Sequence[Way]) -> list[Recall]:
         """Measure how many of the true neighbours each mode finds."""
-        found: list[float] = []
-        measured: dict[str, float] = {}
+        found: list[Recall] = []
+        measured: dict[str, Recall] = {}
         for way in ways:
             if self.should_stop is not None and self.should_stop():
                 raise Cancelled("the evaluation was stopped.")
             if way.mode not in measured:
-                kept = self.cache.load(what="recall", mode=way.mode)
-                if kept is None:
-                    recall = measure_recall(self.store, self.params.as_users_search(way)).recall
-                    kept = {"recall": np.array(recall)}
-                    self.cache.save(kept, what="recall", mode=way.mode)
-                measured[way.mode] = float(kept["recall"])
+                measured[way.mode] = self._recall(way)
             found.append(measured[way.mode])
         self._done = _ASK + _TIME
         self._report(self._done)
         return found
+
+    def _recall(self, way: Way) -> Recall:
+        about = {"what": "recall", "mode": way.mode}
+        kept = self.cache.load(**about)
+        if kept is None:
+            search = self.params.as_users_search(way)
+            measured = measure_recall(self.store, search, within=self.params.within)
+            kept = {
+                name: np.array(np.nan if value is None else value) for name, value in asdict(measured).items()
+            }
+            self.cache.save(kept, **about)
+        share = float(kept["recall"])
+        return Recall(
+            str(kept["mode"]), int(kept["k"]), None if np.isnan(share) else share, int(kept["queries"])
+        )
 
     def speed(self) -> list[SpeedRow]:
         """Time searches over growing databases, where that is wanted."""

@@ -30,7 +30,7 @@ def ways_table(ways: Sequence[WayScores], k: int, level: str) -> Table:
                 way.name if level == "patch" or way.ranking == way.name else f"{way.name}, ranking {way.ranking}",
                 interval(way.mmv_macro), interval(way.mmv), interval(way.map_macro), interval(way.map),
                 interval(way.top1), interval(way.topk), f"{100 * way.short:.1f} %", f"{100 * way.filled:.1f} %",
-                "" if way.recall is None else f"{way.recall:.3f}",
+                "" if way.recall is None else str(way.recall),
                 "" if time is None else f"{time.median:.1f}", "" if time is None else f"{time.p95:.1f}",
             ]
         )  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.evaluate.metrics import Score
+from napari_fish.search.recall import Recall
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class WayScores:
     latency
         Of single searches; None where not measured.
     recall
-        Share of true neighbours found; None where not measured.
+        How many of the true neighbours were found, and on how many mosaics; None where not measured.
     """
 
     name: str
@@ -98,7 +99,7 @@ class WayScores:
     confusion: NDArray[np.int64]
     hamming: NDArray[np.float64]
     latency: Times | None = None
-    recall: float | None = None
+    recall: Recall | None = None
 
 
 @dataclass(frozen=True)

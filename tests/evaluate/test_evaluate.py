@@ -20,6 +20,7 @@ from napari_fish.evaluate.params import Way
 from napari_fish.evaluate.running import ask_all
 from napari_fish.evaluate.speed import noisy_copies
 from napari_fish.search import SearchParams, search
+from napari_fish.search.neighbours import exact_cost_ms
 from tests.evaluate.conftest import N, make_database
 from tests.search.archives import DIAGNOSES, demo_slides
 
@@ -121,7 +122,7 @@ def test_another_k_is_answered_from_what_is_kept(
         again = evaluate(store, params=replace(QUICK, k=k), cache=tmp_path)
         for a, b in zip(again.ways, fresh.ways, strict=True):
             assert (a.mmv, a.map, a.short, a.per_label) == (b.mmv, b.map, b.short, b.per_label)
-            assert np.array_equal(a.confusion, b.confusion)
+            assert np.array_equal(a.matrices[0].confusion, b.matrices[0].confusion)
     assert first.k == 5
 
 
@@ -184,6 +185,68 @@ def test_any_column_can_be_the_target_and_bound_the_answers(store: DiskStore) ->
     for i in range(len(questions)):
         sites = {store.slides[n].site for n in answers.slides[i].tolist() if n >= 0}
         assert sites == {store.slides[int(questions.slides[i])].site}
+
+
+def test_answers_within_a_site_have_matrices_of_each_site_divided_by_its_own_queries(
+    store: DiskStore,
+) -> None:
+    found = evaluate(
+        store,
+        params=replace(QUICK, within="site", mode="exact", query_where=("name!=slide 0.svs",)),
+        keep=False,
+    )
+    kidney, pelvis = sorted(found.main.matrices, key=lambda one: one.within)
+    assert (kidney.within, kidney.n, kidney.labels) == ("kidney", N // 2 - 1, ("KIRC", "KIRP"))
+    assert (pelvis.within, pelvis.n, pelvis.labels) == ("pelvis", N // 2, ("BLCA", "PRAD"))
+    assert kidney.confusion.sum() == kidney.n
+    alone = evaluate(
+        store,
+        params=replace(QUICK, mode="exact", where=("site=pelvis",), query_where=("site=pelvis",)),
+        keep=False,
+    )
+    assert np.array_equal(pelvis.hamming, alone.main.matrices[0].hamming)
+    # Two labels to guess from in each site, four in all.
+    assert (found.chance, alone.chance) == (0.5, 0.5)
+    assert evaluate(store, params=replace(QUICK, mode="exact"), keep=False).chance == 0.25
+    assert "site kidney, 7 queries" in to_html(found)
+
+
+def test_a_filter_on_the_column_answers_are_kept_within_does_not_widen_it(store: DiskStore) -> None:
+    p = replace(QUICK, within="site", where=("site=Kidney",))
+    questions, _ = choose_questions(store, store, p, "slide")
+    answers = Asker(store, store).ask(questions, p.search(Way("", "exact", "label-free")), "slide")
+    for i, n in enumerate(questions.slides.tolist()):
+        sites = {store.slides[hit].site for hit in answers.slides[i].tolist() if hit >= 0}
+        assert sites == ({"kidney"} if store.slides[n].site == "kidney" else set())
+
+
+def test_auto_chooses_as_it_does_for_users() -> None:
+    mine, users = QUICK.search(Way("auto", "auto", "auto")), SearchParams()
+    rows, mosaics = 10_000_000, np.arange(1, 100)
+    cost = [exact_cost_ms(rows, n, 16, mine.threads) <= mine.latency_budget_ms for n in mosaics.tolist()]
+    for_users = [
+        exact_cost_ms(rows, n, 16, users.threads) <= users.latency_budget_ms for n in mosaics.tolist()
+    ]
+    assert mine.threads == 1 and cost == for_users
+    timed = QUICK.as_users_search(Way("auto", "auto", "auto"))
+    assert (timed.threads, timed.latency_budget_ms) == (users.threads, users.latency_budget_ms)
+
+
+def test_the_definitions_of_the_published_program_are_told_and_can_be_chosen_one_by_one(
+    store: DiskStore,
+) -> None:
+    p = replace(QUICK, mode="exact", k=3)
+    paper = evaluate(store, params=p, keep=False).main
+    divided = evaluate(store, params=replace(p, fixed_divisor=True), keep=False).main
+    enough = evaluate(store, params=replace(p, half_is_enough=True), keep=False).main
+    assert paper.map.value == 1.0 and paper.map_released_macro.value < 1.0
+    # Two slides of other patients share the diagnosis; of short answers with two right ones, only the program's rule is content.
+    assert paper.mmv_macro.value < paper.mmv_released_macro.value
+    assert (divided.map_macro, divided.mmv) == (paper.map_released_macro, paper.mmv)
+    assert (enough.mmv_macro, enough.map) == (paper.mmv_released_macro, paper.map)
+    for label, one in paper.per_label.items():
+        assert divided.per_label[label].map == one.map_released
+        assert enough.per_label[label].mmv == one.mmv_released
 
 
 def test_a_column_that_is_not_there_is_refused_with_those_that_are(store: DiskStore) -> None:
@@ -297,4 +360,4 @@ def test_the_json_has_the_promised_fields_and_no_nan(found: Evaluation) -> None:
     for line in document["modes"].values():
         assert set(promised) <= set(line)
         assert set(line["latency_ms"]) >= {"median", "p95"}
-        assert np.array(line["confusion"]).sum() == document["n_queries"]
+        assert np.array(line["matrices"][0]["confusion"]).sum() == document["n_queries"]

@@ -107,8 +107,8 @@ class EvaluationTabs(QTabWidget):
         theme = self._theme
         rows = [(label, one.mmv, f"n={one.n}") for label, one in way.per_label.items()]
         _load(self._labels_figure, bars(rows, theme, width=FIGURE_PX, title=f"mMV@{found.k} of each label"))
-        _load(self._confusion_figure, confusion_figure(found, way, theme=theme, width=FIGURE_PX))
-        _load(self._hamming_figure, hamming_figure(found, way, theme=theme, width=FIGURE_PX))
+        _load(self._confusion_figure, confusion_figure(found, way.matrices[0], theme=theme, width=FIGURE_PX))
+        _load(self._hamming_figure, hamming_figure(found, way.matrices[0], theme=theme, width=FIGURE_PX))
 
 
 def _load(widget: QSvgWidget, svg: str) -> None:

@@ -38,7 +38,7 @@ def evaluate(
         bool, typer.Option("--augment", help="Also time searches with each mosaic copied 10 and 100 times; needs --store-codes at build.")
     ] = False,
     within: Annotated[
-        str, typer.Option("--within", metavar="COLUMN", help="Answer each query only from slides that share its value, such as site.")
+        str, typer.Option("--within", metavar="COLUMN", help="Answer each query only from slides that share its value, such as site; one matrix for each.")
     ] = "",
     where: Annotated[
         list[str] | None, typer.Option("--where", metavar="COLUMN=VALUE", help="Only these slides may be found; may be repeated.")
@@ -49,6 +49,12 @@ def evaluate(
     sample: Annotated[int | None, typer.Option("--sample", min=1, help="At most so many queries, drawn at random.")] = None,
     threshold: Annotated[int | None, typer.Option("--threshold", min=0, help="In bits, instead of the calibrated one.")] = None,
     fill: Annotated[bool, typer.Option("--fill", help="Complete short answers from exact search in every mode, not in auto alone.")] = False,
+    fixed_divisor: Annotated[
+        bool, typer.Option("--fixed-divisor", help="Divide average precision by 5, as the published program does.")
+    ] = False,
+    half_is_enough: Annotated[
+        bool, typer.Option("--half-is-enough", help="A short answer is right with ⌈k/2⌉ right slides, as in the published program.")
+    ] = False,
     seed: Annotated[int, typer.Option("--seed", help="For the sample and the intervals.")] = 0,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Processes; all cores by default.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Neither use nor keep answers of earlier runs.")] = False,
@@ -73,7 +79,7 @@ def evaluate(
     params = EvaluateParams(
         k=k, level=level, target=target, mode=mode, ranking=ranking, ablation=ablation, speed=speed, augment=augment,  # type: ignore[arg-type]
         within=within, where=tuple(where or ()), query_where=tuple(query_where or ()), sample=sample,
-        threshold=threshold, fill=fill, seed=seed, **options,
+        threshold=threshold, fill=fill, fixed_divisor=fixed_divisor, half_is_enough=half_is_enough, seed=seed, **options,
     )  # fmt: skip
     with ExitStack() as stack:
         opened = stack.enter_context(open_database(database))
@@ -124,6 +130,8 @@ def _print(found: Evaluation) -> None:
     typer.echo(tables.as_text(tables.ways_table(found.ways, found.k, found.level)))
     typer.echo(f"\nBy {found.target}, mode {found.main.name}:")
     typer.echo(tables.as_text(tables.labels_table(found.main, found.k)))
+    typer.echo("\nBy the definitions in use and by those of the published program:")
+    typer.echo(tables.as_text(tables.definitions_table(found.ways, found.k, found.definition)))
     if found.ablation:
         typer.echo("\nParts of the ranking:")
         typer.echo(tables.as_text(tables.ways_table(found.ablation, found.k, "patch")))

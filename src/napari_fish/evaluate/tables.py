@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from napari_fish.evaluate.metrics import Score
+from napari_fish.evaluate.metrics import FIXED_DIVISOR, Definition, Score
 from napari_fish.evaluate.values import Evaluation, SpeedRow, WayScores
 
 Table = tuple[list[str], list[list[str]]]
@@ -39,21 +39,34 @@ def ways_table(ways: Sequence[WayScores], k: int, level: str) -> Table:
     return head, lines
 
 
-def definitions_table(ways: Sequence[WayScores], k: int) -> Table:
-    """Return the paper's definitions and those of the published program side by side."""
-    head = ["", f"mMV@{k}, short answers need more than ⌈k/2⌉ (paper)", "… need ⌈k/2⌉ (released)",
-            f"mAP@{k}, divided by the relevant ones (paper)", "… divided by 5 (released)"]  # fmt: skip
+def definitions_table(ways: Sequence[WayScores], k: int, definition: Definition) -> Table:
+    """Return the definitions in use and those of the published program side by side."""
+    short = f"mMV@{k}, short answers need {'more than ⌈k/2⌉' if definition.short == '>' else '⌈k/2⌉'}"
+    divided = (
+        f"mAP@{k}, divided by {'the relevant ones' if definition.divisor == 'relevant' else FIXED_DIVISOR}"
+    )
+    head = ["", f"{short}: macro", "all", "⌈k/2⌉ (released): macro", "all",
+            f"{divided}: macro", "all", f"{FIXED_DIVISOR} (released): macro", "all"]  # fmt: skip
     return head, [
-        [way.name, *(interval(s) for s in (way.mmv, way.mmv_released, way.map, way.map_released))]
+        [
+            way.name,
+            *(interval(s) for s in (way.mmv_macro, way.mmv, way.mmv_released_macro, way.mmv_released)),
+            *(interval(s) for s in (way.map_macro, way.map, way.map_released_macro, way.map_released)),
+        ]
         for way in ways
     ]
 
 
 def labels_table(way: WayScores, k: int) -> Table:
     """Return one line a label."""
-    head = ["", "queries", f"mMV@{k}", f"mAP@{k}", "top-1", f"top-{k}"]
+    head = ["", "queries", f"mMV@{k}", f"mAP@{k}", "top-1", f"top-{k}", "mMV as released", "mAP as released"]
     return head, [
-        [label, str(one.n), *(interval(s) for s in (one.mmv, one.map, one.top1, one.topk))]
+        [
+            label,
+            str(one.n),
+            *(interval(s) for s in (one.mmv, one.map, one.top1, one.topk)),
+            *(interval(s) for s in (one.mmv_released, one.map_released)),
+        ]
         for label, one in way.per_label.items()
     ]
 

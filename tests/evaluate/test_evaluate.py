@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,10 +17,12 @@ from napari_fish.encode.keys import keys_from_codes
 from napari_fish.errors import Cancelled, FishError
 from napari_fish.evaluate import EvaluateParams, Evaluation, evaluate, to_html, to_json
 from napari_fish.evaluate.asking import Asker, choose_questions, queries_of
+from napari_fish.evaluate.cache import content_of
 from napari_fish.evaluate.params import Way
 from napari_fish.evaluate.running import ask_all
-from napari_fish.evaluate.speed import noisy_copies
-from napari_fish.search import SearchParams, search
+from napari_fish.evaluate.speed import growing, noisy_copies
+from napari_fish.evaluate.values import Times
+from napari_fish.search import Query, SearchParams, search
 from napari_fish.search.neighbours import exact_cost_ms
 from tests.evaluate.conftest import N, make_database
 from tests.search.archives import DIAGNOSES, demo_slides
@@ -304,6 +307,54 @@ def test_speed_is_measured_over_growing_parts(memory: MemoryStore) -> None:
     sizes = [row.mosaics for row in found.speed if row.mode == "guided"]
     assert sizes == [6, 12, 24, 48, 96]
     assert all(row.patch.median > 0 and row.slide is not None for row in found.speed)
+    whole = {row.mode: row.recall for row in found.speed if row.mosaics == 96}
+    assert whole["exact"].recall == 1.0 and whole["guided"].queries > 50
+
+
+def test_times_over_growing_parts_are_kept(
+    store: DiskStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params = replace(QUICK, speed=True, mode="exact", sample=3)
+    first = evaluate(store, params=params, cache=tmp_path)
+    monkeypatch.setattr("napari_fish.evaluate.speed.time_searches", None)
+    assert evaluate(store, params=replace(params, k=3), cache=tmp_path).speed == first.speed
+
+
+def test_a_single_mosaic_is_any_of_its_slide(memory: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def note(part: MemoryStore, queries: list[Query], *_: object) -> list[Times]:
+        asked.extend(bool(np.isin(query.keys, lowest).all()) for query in queries if len(query) == 1)
+        return [Times(1.0, 1.0, 1.0, 1)] * 4
+
+    lowest = [memory.encoded(memory.rows_of([i]))[0].min() for i in range(N)]
+    monkeypatch.setattr("napari_fish.evaluate.speed.time_searches", note)
+    questions, _ = choose_questions(memory, memory, QUICK, "slide")
+    list(growing(memory, questions, memory, QUICK.as_users_search(Way("", "exact", "auto"))))
+    assert len(asked) == 5 * N and 0 < sum(asked) < len(asked) / 2
+
+
+def test_a_database_built_anew_in_its_place_is_another(tmp_path: Path) -> None:
+    folder = make_database(tmp_path / "a.fish", n=4)
+    with DiskStore(folder) as store:
+        first, again = content_of(store), content_of(store)
+        generation = store.truth.generation
+    shutil.rmtree(folder)
+    with DiskStore(make_database(folder, n=4)) as store:
+        assert store.truth.generation == generation and content_of(store) != first
+    assert first == again
+
+
+def test_copies_that_went_different_ways_are_told_apart(tmp_path: Path) -> None:
+    one = make_database(tmp_path / "a.fish", n=4)
+    two = Path(shutil.copytree(one, tmp_path / "b.fish"))
+    contents = []
+    for folder, label in ((one, "x"), (two, "y")):
+        with DiskStore(folder, writer=True) as store:
+            store.truth.relabel([replace(record, diagnosis=label) for record in store.slides])
+        with DiskStore(folder) as store:
+            contents.append(content_of(store))
+    assert contents[0][:2] == contents[1][:2] and contents[0] != contents[1]
 
 
 def test_noisy_copies_share_the_barcode_and_have_keys_of_their_own() -> None:

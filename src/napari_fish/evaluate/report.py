@@ -213,7 +213,7 @@ def _speed(e: Evaluation) -> str:
             )
     return (
         f'<div class="card"><h2>Speed</h2>{"".join(parts)}<p class="small soft">Lines are medians, bands hold 90 % of '
-        "searches; both axes are logarithmic.</p></div>"
+        "searches; both axes are logarithmic. Recall: against exact search, on n random mosaics of each part.</p></div>"
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from napari_fish.database.protocol import Store
 from napari_fish.errors import Cancelled, FishError
 from napari_fish.evaluate.answers import Answers, Questions
 from napari_fish.evaluate.asking import queries_of
-from napari_fish.evaluate.cache import Cache
+from napari_fish.evaluate.cache import Cache, content_of
 from napari_fish.evaluate.params import EvaluateParams, Level, Way
 from napari_fish.evaluate.running import ask_all
 from napari_fish.evaluate.speed import TIMED, augmented, growing, sample_of, time_searches
@@ -50,9 +51,9 @@ class Run:
             name: p[name]
             for name in ("target", "within", "where", "query_where", "sample", "threshold", "fill", "seed")
         }
-        digests = [store.digest(), source.digest()] if cache is not None else []
+        contents = [content_of(one) for one in (store, source)] if cache is not None else []
         threshold = threshold_of(store, params.threshold)[0]
-        self.cache = Cache(cache, {**asked, "level": level, "digests": digests, "bits": threshold})
+        self.cache = Cache(cache, {**asked, "level": level, "contents": contents, "bits": threshold})
         extra = params.speed + params.augment
         self._total = _ASK + _TIME + extra * _ASK
         self._done = 0
@@ -145,20 +146,28 @@ class Run:
         search = replace(p.as_users_search(Way("", "exact", "auto")), where=())
         common: dict[str, Any] = {"seed": p.seed, "should_stop": self.should_stop}
         if p.speed:
-            rows += self._timed(growing(self.store, self.questions, self.source, search, **common), 20)
+            made = growing(self.store, self.questions, self.source, search, **common)
+            rows += self._timed("speed", made, 20)
         if p.augment:
             if not isinstance(self.store, DiskStore):
                 raise FishError("Copies with noise need a database on disk that keeps its latent codes.")
             made = augmented(self.store, self.store.folder, self.questions, self.source, search, **common)
-            rows += self._timed(made, 12)
+            rows += self._timed("augment", made, 12)
         return rows
 
-    def _timed(self, rows: Any, expected: int) -> list[SpeedRow]:
-        found = []
-        for row in rows:
-            found.append(row)
-            self._report(self._done + _ASK * min(len(found), expected) // expected)
+    def _timed(self, what: str, rows: Iterator[SpeedRow], expected: int) -> list[SpeedRow]:
+        kept = self.cache.load(what=what)
+        found: list[SpeedRow] = []
+        if kept is not None:
+            found = [SpeedRow.read(row) for row in json.loads(str(kept["rows"]))]
+        else:
+            for row in rows:
+                found.append(row)
+                self._report(self._done + _ASK * min(len(found), expected) // expected)
+            text = json.dumps([asdict(row) for row in found])
+            self.cache.save({"rows": np.array(text)}, what=what)
         self._done += _ASK
+        self._report(self._done)
         return found
 
     def finish(self) -> None:

@@ -82,7 +82,8 @@ def short_table(ways: Sequence[WayScores]) -> Table:
 
 def speed_table(rows: Sequence[SpeedRow]) -> Table:
     """Return one line a size and mode."""
-    head = ["", "slides", "mosaics", "mode", "patch: median ms", "5 to 95 %", "slide: median ms", "5 to 95 %"]
+    head = ["", "slides", "mosaics", "mode", "patch: median ms", "5 to 95 %", "slide: median ms", "5 to 95 %",
+            "recall"]  # fmt: skip
     lines = []
     for row in rows:
         line = [row.what, str(row.slides), str(row.mosaics), row.mode]
@@ -90,7 +91,7 @@ def speed_table(rows: Sequence[SpeedRow]) -> Table:
             line += (
                 ["", ""] if times is None else [f"{times.median:.2f}", f"{times.p5:.2f} to {times.p95:.2f}"]
             )
-        lines.append(line)
+        lines.append([*line, str(row.recall)])
     return head, lines
 
 

@@ -144,6 +144,8 @@ class SpeedRow:
         How it was searched.
     patch, slide
         Times of a search for one mosaic, and for a whole slide; None where there was nothing to ask.
+    recall
+        Against exact search, on mosaics of what was searched.
     """
 
     what: str
@@ -152,6 +154,20 @@ class SpeedRow:
     mode: str
     patch: Times
     slide: Times | None
+    recall: Recall
+
+    @classmethod
+    def read(cls, kept: Mapping[str, Any]) -> SpeedRow:
+        """Make a row of what :func:`dataclasses.asdict` made of one."""
+        slide = kept["slide"]
+        return cls(
+            **{
+                **kept,
+                "patch": Times(**kept["patch"]),
+                "slide": None if slide is None else Times(**slide),
+                "recall": Recall(**kept["recall"]),
+            }
+        )
 
 
 @dataclass(frozen=True)

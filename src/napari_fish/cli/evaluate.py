@@ -15,11 +15,7 @@ from napari_fish.errors import FishError
 from napari_fish.names import MODES, RANKINGS
 
 if TYPE_CHECKING:
-    from napari_fish.archive import Database
     from napari_fish.evaluate import Evaluation
-
-# Slides encoded to say how long that takes.
-_ENCODED = 3
 
 
 def evaluate(
@@ -72,6 +68,7 @@ def evaluate(
     if report is not None and not report.absolute().parent.is_dir():
         raise FishError(f"Cannot write {report}: there is no folder {report.absolute().parent}.")
     from napari_fish.archive import open_database
+    from napari_fish.archive.timing import encoding_times
     from napari_fish.evaluate import EvaluateParams, to_json
     from napari_fish.evaluate import evaluate as run
 
@@ -84,7 +81,7 @@ def evaluate(
     with ExitStack() as stack:
         opened = stack.enter_context(open_database(database))
         other = None if queries is None else stack.enter_context(open_database(queries)).store
-        times = _encoding_times(opened) if speed else []
+        times = encoding_times(opened) if speed else []
         with progress_bar("Evaluating") as progress:
             found = run(
                 opened.store, other, params, command=_command(), keep=not fresh, encode_ms=times, progress=progress
@@ -100,21 +97,6 @@ def evaluate(
 
 def _command() -> str:
     return shlex.join(["napari-fish", *sys.argv[1:]])
-
-
-def _encoding_times(database: Database) -> list[float]:
-    """Encode a few slides that are at hand, to say how long that takes; slides elsewhere are no reason to fail."""
-    times: list[float] = []
-    for record in database.store.slides:
-        if len(times) == _ENCODED:
-            break
-        if record.slide:
-            try:
-                asked = database.ask(database.place(record), mpp=record.mpp or None)
-            except FishError:
-                continue
-            times.append(sum(asked.elapsed_ms.values()))
-    return times
 
 
 def _print(found: Evaluation) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from napari_fish.errors import FishError
@@ -115,6 +115,21 @@ class EvaluateParams:
             raise FishError(f"There is no ranking {self.ranking!r}; choose one of {', '.join(RANKINGS)}.")
         if self.k < 1 or self.jobs < 1 or (self.sample is not None and self.sample < 1):
             raise FishError("k, sample and jobs are at least 1.")
+
+    def arguments(self) -> list[str]:
+        """Return the options of ``napari-fish evaluate`` that ask for the same."""
+        given, first = list[str](), EvaluateParams()
+        for f in fields(self):
+            value = getattr(self, f.name)
+            option = "-k" if f.name == "k" else f"--{f.name.replace('_', '-')}"
+            if value == getattr(first, f.name):
+                continue
+            if isinstance(value, bool):
+                given.append(option)
+            else:
+                for one in value if isinstance(value, tuple) else (value,):
+                    given += [option, str(one)]
+        return given
 
     @property
     def definition(self) -> Definition:

@@ -80,7 +80,7 @@ def main() -> None:
         ask(Path(folder), int(jobs), name, int(sample))
         return
     given = options(__doc__ or "")
-    slides, asked, rounds = (200, 60, 2) if given.quick else (1000, 200, 3)
+    slides, asked, rounds = (200, 200, 1) if given.quick else (1000, 1000, 3)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = make_database(Path(temporary) / "a.fish", slides)

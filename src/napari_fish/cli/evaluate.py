@@ -105,8 +105,9 @@ def _print(found: Evaluation) -> None:
 
     what = "mosaics" if found.level == "patch" else "slides"
     asked = f"{found.n_queries} {what} of {found.n_patients} patients"
+    only = f" of the same {found.within}" if found.within else ""
     typer.echo(
-        f"{asked}{f' of {found.queries}' if found.queries else ''} asked of {found.database} ({found.n_slides} slides); "
+        f"{asked}{f' of {found.queries}' if found.queries else ''} asked of {found.database} ({found.n_slides} slides{only}); "
         f"right means the same {found.target} ({len(found.labels)} labels); threshold {found.threshold} bits\n"
     )
     typer.echo(tables.as_text(tables.ways_table(found.ways, found.k, found.level)))

@@ -161,7 +161,8 @@ def rows_of(document: dict[str, object], experiment: str) -> Iterator[Row]:
                 "mode": name,
                 "ranking": line["ranking"],
                 **{
-                    what: f"{line[what]:.3f} [{line['ci'][what][0]:.2f}, {line['ci'][what][1]:.2f}]"
+                    what: f"{line[what]:.3f}"
+                    + (" [{:.2f}, {:.2f}]".format(*line["ci"][what]) if line["ci"][what] else "")
                     for what in ("mmv_macro", "mmv", "map", "top1")
                 },
                 "short": round(line["short"], 3),

@@ -20,7 +20,7 @@ from common import Row, report, write_markdown
 from realbarcodes import real_barcodes
 from search_clustered import clustered_part
 from search_exact import exact_part
-from search_guided import guided_part, slide_part
+from search_guided import guided_part, recall_part, slide_part
 from search_store import store_part
 
 from napari_fish.index import Segment
@@ -71,7 +71,9 @@ def main() -> None:
         if {"guided", "store"} & set(chosen.parts):
             archive = latency_archive(n)
             if "guided" in chosen.parts:
-                rows += guided_part(archive, n, chosen.quick) + slide_part(archive, n)
+                rows += (
+                    guided_part(archive, n, chosen.quick) + recall_part(archive, n) + slide_part(archive, n)
+                )
             if "store" in chosen.parts:
                 rows += store_part(archive, n)
             del archive

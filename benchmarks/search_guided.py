@@ -14,12 +14,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from napari_fish.database import MemoryStore, SlideRecord, SlideTable
-from napari_fish.index import GuidedParams, NeighbourLists, Segment
+from napari_fish.index import GuidedParams, NeighbourLists, Segment, exact_neighbours
 from napari_fish.index.guided import GuidedIndex
 from napari_fish.index.sliderows import SlideRows
 from napari_fish.search import Query, SearchParams, search
 
 BUNCH = 40
+# Queries whose true neighbours are looked for, and how many of each.
+ASKED, K = 100, 10
 
 
 class ArchiveStore(MemoryStore):
@@ -145,6 +147,36 @@ def guided_part(archive: LatencyArchive, n: int, quick: bool) -> list[Row]:
     for name, one in named.items():
         if "filter" in name or "excluded" in name:
             one |= claim(one["ms"] / alone["ms"], "times unfiltered", 3)
+    return rows
+
+
+def recall_part(archive: LatencyArchive, n: int) -> list[Row]:
+    """Count how many of the true neighbours within the threshold the walks find; the query's own copies are left out."""
+    segment = archive.segment
+    index = GuidedIndex(segment, by_slide=SlideRows.of(segment.slides))
+    chosen = np.random.default_rng(6).choice(len(archive.keys), ASKED, replace=False)
+    keys, codes, which = archive.keys[chosen], archive.barcodes[chosen], np.arange(ASKED)
+    # Copies of a patch are on every thousandth slide: BASE / SLIDE slides hold each patch once.
+    own = np.arange(len(archive.classes)) % (len(archive.keys) // SLIDE)
+    mask = own[None, :] != (chosen // SLIDE)[:, None]
+    rows = []
+    for variant in ("paper", "released"):
+        p = GuidedParams(variant=variant)
+        most = p.largest_accepted
+        truth = exact_neighbours(
+            [(segment.barcodes, segment.slides)], codes, k=K, radius=most, mask=mask, which=which, threads=2
+        )
+        found = index.search(keys, codes, p, mask=mask, which=which)
+        right = wanted = asked = 0
+        for (_, near), (_, true) in zip(found, truth, strict=True):
+            if len(true):
+                asked, wanted = asked + 1, wanted + len(true)
+                right += int((near[: len(true)] <= true[-1]).sum())
+        name = "guided" if variant == "paper" else variant
+        note = f"{asked} of {ASKED} patches have neighbours within {most} bits"
+        recall = right / wanted if wanted else None
+        one = {"part": "guided", "mosaics": n, "what": f"{name}, recall against exact", "note": note}
+        rows.append(one | {"recall_at_10": recall})
     return rows
 
 

@@ -8,10 +8,13 @@ from pathlib import Path
 from screenshots.common import demo_database, wait_until
 
 
-def picture(file: Path, *, tab: int = 0, theme: str = "dark", run: bool = True) -> None:
-    """Take a picture of the widget in a viewer with a demo slide."""
+def picture(
+    file: Path, *, tab: int = 0, theme: str = "dark", run: bool = True, within: str = "", down: int = 0
+) -> None:
+    """Take a picture of the widget in a viewer: a tab of the results, of a full evaluation, scrolled down by some px."""
     import napari
     from qtpy.QtCore import Qt
+    from qtpy.QtWidgets import QCheckBox, QComboBox, QScrollArea
 
     from napari_fish._napari.evaluate_widget import EvaluateWidget
     from napari_fish._napari.session import session_of
@@ -28,9 +31,15 @@ def picture(file: Path, *, tab: int = 0, theme: str = "dark", run: bool = True) 
         session = session_of(viewer)
         session.open(demo_database())
         wait_until(lambda: session.database is not None and not session.busy)
+        for name in ("ablation", "speed"):
+            widget.findChild(QCheckBox, f"evaluate.{name}").setChecked(True)
+        if within:
+            widget.findChild(QComboBox, "evaluate.within").setCurrentText(within)
         widget.run()
         wait_until(lambda: widget.evaluation is not None)
         widget._tabs.setCurrentIndex(tab)
+        for area in widget._tabs.currentWidget().parentWidget().findChildren(QScrollArea):
+            area.verticalScrollBar().setValue(down)
     wait_until(lambda: True)
     take_picture(viewer, file)
     viewer.close()
@@ -38,5 +47,8 @@ def picture(file: Path, *, tab: int = 0, theme: str = "dark", run: bool = True) 
 
 PICTURES = {
     "evaluate": picture,
-    "evaluate-labels": partial(picture, tab=1),
+    "evaluate-parts": partial(picture, down=2000),
+    "evaluate-labels": partial(picture, tab=1, within="site"),
+    "evaluate-examples": partial(picture, tab=2, theme="light"),
+    "evaluate-speed": partial(picture, tab=3),
 }

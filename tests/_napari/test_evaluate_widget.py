@@ -10,7 +10,8 @@ import pytest
 from napari.components import ViewerModel
 from qtpy.QtWidgets import QWidget
 
-from napari_fish._napari.evaluate_widget import ALL_MODES, EvaluateWidget
+from napari_fish._napari.evaluate_form import ALL_MODES
+from napari_fish._napari.evaluate_widget import EvaluateWidget
 from napari_fish._napari.session import session_of
 from napari_fish.archive import open_database
 from napari_fish.evaluate import EvaluateParams
@@ -53,7 +54,7 @@ def test_without_a_database_it_says_what_to_do(qtbot: Any, model: ViewerModel) -
 
 
 def test_a_run_fills_the_table_and_the_figures_and_can_be_saved(
-    qtbot: Any, widget: EvaluateWidget, tmp_path: Path
+    qtbot: Any, widget: EvaluateWidget, database: Path, tmp_path: Path
 ) -> None:
     control(widget, "run").click()
     assert control(widget, "cancel").isEnabled()
@@ -64,9 +65,19 @@ def test_a_run_fills_the_table_and_the_figures_and_can_be_saved(
     assert control(widget, "labels_figure").renderer().isValid()
     assert control(widget, "confusion_figure").renderer().isValid()
     assert control(widget, "hamming_figure").renderer().isValid()
+    assert control(widget, "modes_figure").renderer().isValid()
+    released = control(widget, "definitions")
+    way = widget.evaluation.ways[1]
+    assert released.item(1, 4).text() == (
+        f"{way.map_released_macro.value:.2f}\nall {way.map_released.value:.2f}"
+    )
+    assert "bytes a mosaic" in control(widget, "storage").text()
+    shown = control(widget, "examples").findChildren(QWidget, "evaluate.example")
+    assert len(shown) == len(widget.evaluation.examples) > 0
     widget.save(tmp_path / "report.html")
     qtbot.waitUntil(lambda: "Written" in control(widget, "state").text(), timeout=60_000)
-    assert "<svg" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<svg" in page and f"napari-fish evaluate {database}" in page
     widget.save(tmp_path / "nowhere" / "report.html")
     qtbot.waitUntil(lambda: "Cannot write" in control(widget, "state").text(), timeout=60_000)
 
@@ -78,8 +89,13 @@ def test_what_is_shown_is_what_is_asked_for(widget: EvaluateWidget) -> None:
     control(widget, "within").setCurrentText("site")
     control(widget, "mode").setCurrentText("guided")
     control(widget, "k").setValue(3)
+    control(widget, "ranking").setCurrentText("label-free")
+    control(widget, "level").setCurrentText("slide")
+    control(widget, "sample").setValue(9)
+    control(widget, "speed").setChecked(True)
     params = widget.params()
     assert (params.target, params.within, params.mode, params.k) == ("stain", "site", "guided", 3)
+    assert (params.ranking, params.level, params.sample, params.speed) == ("label-free", "slide", 9, True)
     control(widget, "reset").click()
     assert widget.params() == EvaluateParams()
 
@@ -93,6 +109,33 @@ def test_an_evaluation_can_be_cancelled_and_run_again(qtbot: Any, widget: Evalua
     control(widget, "run").click()
     qtbot.waitUntil(lambda: widget.evaluation is not None, timeout=60_000)
     assert widget.evaluation is not None and widget.evaluation.n_queries == N
+
+
+def test_a_whole_evaluation_has_ablation_speed_and_matrices_of_each_site(
+    qtbot: Any, widget: EvaluateWidget
+) -> None:
+    control(widget, "mode").setCurrentText("exact")
+    control(widget, "within").setCurrentText("site")
+    for name in ("ablation", "speed"):
+        control(widget, name).setChecked(True)
+    control(widget, "run").click()
+    qtbot.waitUntil(lambda: widget.evaluation is not None, timeout=120_000)
+    assert control(widget, "ablation_figure").renderer().isValid()
+    assert control(widget, "patch_speed").renderer().isValid()
+    assert control(widget, "speed_table").rowCount() == len(widget.evaluation.speed) > 0
+    sites = control(widget, "matrices_of")
+    assert [sites.itemText(i) for i in range(sites.count())] == ["site kidney", "site pelvis"]
+    assert widget.evaluation.about["command"].endswith("--mode exact --ablation --speed --within site")
+
+
+def test_another_cohort_is_named_while_it_is_asked_for(
+    qtbot: Any, widget: EvaluateWidget, tmp_path: Path
+) -> None:
+    widget.set_cohort(make_database(tmp_path / "other.fish", n=4))
+    control(widget, "run").click()
+    assert control(widget, "state").text() == "Asking a.fish for the slides of other.fish …"
+    qtbot.waitUntil(lambda: widget.evaluation is not None, timeout=60_000)
+    assert f"--queries {tmp_path / 'other.fish'}" in widget.evaluation.about["command"]
 
 
 def test_an_error_is_told_in_words(qtbot: Any, widget: EvaluateWidget, tmp_path: Path) -> None:
@@ -113,6 +156,10 @@ def test_every_control_has_a_name_and_a_tooltip(widget: EvaluateWidget) -> None:
         "mode",
         "k",
         "ablation",
+        "level",
+        "ranking",
+        "sample",
+        "speed",
         "run",
         "cancel",
         "save",
@@ -121,6 +168,10 @@ def test_every_control_has_a_name_and_a_tooltip(widget: EvaluateWidget) -> None:
         "state",
         "modes",
         "way",
+        "definitions",
+        "examples",
+        "storage",
+        "speed_table",
     ]
     for name in names:
         assert control(widget, name).toolTip(), name

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from napari_fish.evaluate import EvaluateParams
 from tests.evaluate.conftest import N
 from tests.test_cli import run
 
@@ -23,6 +25,21 @@ def test_json_is_one_document_and_nothing_else(folder: Path, capsys: pytest.Capt
     assert (document["n_queries"], document["k"], document["level"]) == (N, 3, "slide")
     assert list(document["modes"]) == ["exact"]
     assert document["about"]["parameters"]["k"] == 3
+
+
+def test_the_options_of_an_evaluation_ask_for_the_same_again(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    params = EvaluateParams(
+        k=3, level="slide", mode="exact", ranking="label-free", within="site", where=("stain!=PAS", "stain!=x"),
+        query_where=("site=kidney",), sample=5, threshold=61, fill=True, fixed_divisor=True, half_is_enough=True,
+        seed=2, jobs=1,
+    )  # fmt: skip
+    code, out, _ = run(capsys, "evaluate", folder, *params.arguments(), "--json")
+    asked = asdict(params)
+    assert code == 0
+    assert json.loads(out)["about"]["parameters"] == json.loads(json.dumps(asked))
+    assert EvaluateParams().arguments() == []
 
 
 def test_tables_and_report_are_written(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,10 +17,13 @@ from napari_fish.encode.keys import keys_from_codes
 from napari_fish.errors import Cancelled, FishError
 from napari_fish.evaluate import EvaluateParams, Evaluation, evaluate, to_html, to_json
 from napari_fish.evaluate.asking import Asker, choose_questions, queries_of
+from napari_fish.evaluate.cache import content_of
 from napari_fish.evaluate.params import Way
 from napari_fish.evaluate.running import ask_all
-from napari_fish.evaluate.speed import noisy_copies
-from napari_fish.search import SearchParams, search
+from napari_fish.evaluate.speed import growing, noisy_copies
+from napari_fish.evaluate.values import Times
+from napari_fish.search import Query, SearchParams, search
+from napari_fish.search.neighbours import exact_cost_ms
 from tests.evaluate.conftest import N, make_database
 from tests.search.archives import DIAGNOSES, demo_slides
 
@@ -54,7 +58,8 @@ def test_slides_whose_barcodes_say_what_they_are_are_found(found: Evaluation) ->
     assert auto.map.value == 1.0
     assert auto.short == 0.0
     assert auto.latency is not None and 0 < auto.latency.median <= auto.latency.p95
-    assert found.ways[1].recall == 1.0
+    recall = found.ways[1].recall
+    assert recall is not None and recall.recall == 1.0 and recall.queries > 0
 
 
 def test_the_ablation_switches_the_parts_of_the_ranking_on_one_by_one(found: Evaluation) -> None:
@@ -90,6 +95,11 @@ def test_no_query_is_short_without_a_reason(tmp_path: Path) -> None:
     assert auto.why_short == {"the exclusion of the patient and the filters leave fewer than 7": 8}
     assert exact.why_short == {"no mosaic of the query has a neighbour within the threshold": 8}
     assert auto.filled == 1.0
+    # Nothing is near, so nothing was measured: that is no perfect recall.
+    assert exact.recall is not None
+    assert (exact.recall.recall, exact.recall.queries, str(exact.recall)) == (None, 0, "- (n=0)")
+    document = to_json(found)["modes"]["exact"]
+    assert (document["recall"], document["recall_queries"]) == (None, 0)
 
 
 def test_short_answers_can_be_completed_in_every_mode(tmp_path: Path) -> None:
@@ -115,7 +125,7 @@ def test_another_k_is_answered_from_what_is_kept(
         again = evaluate(store, params=replace(QUICK, k=k), cache=tmp_path)
         for a, b in zip(again.ways, fresh.ways, strict=True):
             assert (a.mmv, a.map, a.short, a.per_label) == (b.mmv, b.map, b.short, b.per_label)
-            assert np.array_equal(a.confusion, b.confusion)
+            assert np.array_equal(a.matrices[0].confusion, b.matrices[0].confusion)
     assert first.k == 5
 
 
@@ -180,6 +190,68 @@ def test_any_column_can_be_the_target_and_bound_the_answers(store: DiskStore) ->
         assert sites == {store.slides[int(questions.slides[i])].site}
 
 
+def test_answers_within_a_site_have_matrices_of_each_site_divided_by_its_own_queries(
+    store: DiskStore,
+) -> None:
+    found = evaluate(
+        store,
+        params=replace(QUICK, within="site", mode="exact", query_where=("name!=slide 0.svs",)),
+        keep=False,
+    )
+    kidney, pelvis = sorted(found.main.matrices, key=lambda one: one.within)
+    assert (kidney.within, kidney.n, kidney.labels) == ("kidney", N // 2 - 1, ("KIRC", "KIRP"))
+    assert (pelvis.within, pelvis.n, pelvis.labels) == ("pelvis", N // 2, ("BLCA", "PRAD"))
+    assert kidney.confusion.sum() == kidney.n
+    alone = evaluate(
+        store,
+        params=replace(QUICK, mode="exact", where=("site=pelvis",), query_where=("site=pelvis",)),
+        keep=False,
+    )
+    assert np.array_equal(pelvis.hamming, alone.main.matrices[0].hamming)
+    # Two labels to guess from in each site, four in all.
+    assert (found.chance, alone.chance) == (0.5, 0.5)
+    assert evaluate(store, params=replace(QUICK, mode="exact"), keep=False).chance == 0.25
+    assert "site kidney, 7 queries" in to_html(found)
+
+
+def test_a_filter_on_the_column_answers_are_kept_within_does_not_widen_it(store: DiskStore) -> None:
+    p = replace(QUICK, within="site", where=("site=Kidney",))
+    questions, _ = choose_questions(store, store, p, "slide")
+    answers = Asker(store, store).ask(questions, p.search(Way("", "exact", "label-free")), "slide")
+    for i, n in enumerate(questions.slides.tolist()):
+        sites = {store.slides[hit].site for hit in answers.slides[i].tolist() if hit >= 0}
+        assert sites == ({"kidney"} if store.slides[n].site == "kidney" else set())
+
+
+def test_auto_chooses_as_it_does_for_users() -> None:
+    mine, users = QUICK.search(Way("auto", "auto", "auto")), SearchParams()
+    rows, mosaics = 10_000_000, np.arange(1, 100)
+    cost = [exact_cost_ms(rows, n, 16, mine.threads) <= mine.latency_budget_ms for n in mosaics.tolist()]
+    for_users = [
+        exact_cost_ms(rows, n, 16, users.threads) <= users.latency_budget_ms for n in mosaics.tolist()
+    ]
+    assert mine.threads == 1 and cost == for_users
+    timed = QUICK.as_users_search(Way("auto", "auto", "auto"))
+    assert (timed.threads, timed.latency_budget_ms) == (users.threads, users.latency_budget_ms)
+
+
+def test_the_definitions_of_the_published_program_are_told_and_can_be_chosen_one_by_one(
+    store: DiskStore,
+) -> None:
+    p = replace(QUICK, mode="exact", k=3)
+    paper = evaluate(store, params=p, keep=False).main
+    divided = evaluate(store, params=replace(p, fixed_divisor=True), keep=False).main
+    enough = evaluate(store, params=replace(p, half_is_enough=True), keep=False).main
+    assert paper.map.value == 1.0 and paper.map_released_macro.value < 1.0
+    # Two slides of other patients share the diagnosis; of short answers with two right ones, only the program's rule is content.
+    assert paper.mmv_macro.value < paper.mmv_released_macro.value
+    assert (divided.map_macro, divided.mmv) == (paper.map_released_macro, paper.mmv)
+    assert (enough.mmv_macro, enough.map) == (paper.mmv_released_macro, paper.map)
+    for label, one in paper.per_label.items():
+        assert divided.per_label[label].map == one.map_released
+        assert enough.per_label[label].mmv == one.mmv_released
+
+
 def test_a_column_that_is_not_there_is_refused_with_those_that_are(store: DiskStore) -> None:
     with pytest.raises(FishError, match=r"No column 'grade'.*diagnosis"):
         evaluate(store, params=replace(QUICK, target="grade"), keep=False)
@@ -235,6 +307,54 @@ def test_speed_is_measured_over_growing_parts(memory: MemoryStore) -> None:
     sizes = [row.mosaics for row in found.speed if row.mode == "guided"]
     assert sizes == [6, 12, 24, 48, 96]
     assert all(row.patch.median > 0 and row.slide is not None for row in found.speed)
+    whole = {row.mode: row.recall for row in found.speed if row.mosaics == 96}
+    assert whole["exact"].recall == 1.0 and whole["guided"].queries > 50
+
+
+def test_times_over_growing_parts_are_kept(
+    store: DiskStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params = replace(QUICK, speed=True, mode="exact", sample=3)
+    first = evaluate(store, params=params, cache=tmp_path)
+    monkeypatch.setattr("napari_fish.evaluate.speed.time_searches", None)
+    assert evaluate(store, params=replace(params, k=3), cache=tmp_path).speed == first.speed
+
+
+def test_a_single_mosaic_is_any_of_its_slide(memory: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def note(part: MemoryStore, queries: list[Query], *_: object) -> list[Times]:
+        asked.extend(bool(np.isin(query.keys, lowest).all()) for query in queries if len(query) == 1)
+        return [Times(1.0, 1.0, 1.0, 1)] * 4
+
+    lowest = [memory.encoded(memory.rows_of([i]))[0].min() for i in range(N)]
+    monkeypatch.setattr("napari_fish.evaluate.speed.time_searches", note)
+    questions, _ = choose_questions(memory, memory, QUICK, "slide")
+    list(growing(memory, questions, memory, QUICK.as_users_search(Way("", "exact", "auto"))))
+    assert len(asked) == 5 * N and 0 < sum(asked) < len(asked) / 2
+
+
+def test_a_database_built_anew_in_its_place_is_another(tmp_path: Path) -> None:
+    folder = make_database(tmp_path / "a.fish", n=4)
+    with DiskStore(folder) as store:
+        first, again = content_of(store), content_of(store)
+        generation = store.truth.generation
+    shutil.rmtree(folder)
+    with DiskStore(make_database(folder, n=4)) as store:
+        assert store.truth.generation == generation and content_of(store) != first
+    assert first == again
+
+
+def test_copies_that_went_different_ways_are_told_apart(tmp_path: Path) -> None:
+    one = make_database(tmp_path / "a.fish", n=4)
+    two = Path(shutil.copytree(one, tmp_path / "b.fish"))
+    contents = []
+    for folder, label in ((one, "x"), (two, "y")):
+        with DiskStore(folder, writer=True) as store:
+            store.truth.relabel([replace(record, diagnosis=label) for record in store.slides])
+        with DiskStore(folder) as store:
+            contents.append(content_of(store))
+    assert contents[0][:2] == contents[1][:2] and contents[0] != contents[1]
 
 
 def test_noisy_copies_share_the_barcode_and_have_keys_of_their_own() -> None:
@@ -291,4 +411,4 @@ def test_the_json_has_the_promised_fields_and_no_nan(found: Evaluation) -> None:
     for line in document["modes"].values():
         assert set(promised) <= set(line)
         assert set(line["latency_ms"]) >= {"median", "p95"}
-        assert np.array(line["confusion"]).sum() == document["n_queries"]
+        assert np.array(line["matrices"][0]["confusion"]).sum() == document["n_queries"]

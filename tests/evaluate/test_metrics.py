@@ -129,8 +129,35 @@ def test_intervals_hold_the_value_and_are_wider_when_queries_share_patients() ->
     alone, _, _ = Resamples(truth, np.arange(400)).scores(values)
     together, _, _ = Resamples(truth, np.repeat(np.arange(40), 10)).scores(values)
     assert alone.value == together.value
-    assert together.low <= together.value <= together.high
-    assert together.high - together.low > 2 * (alone.high - alone.low)
+    assert alone.interval is not None and together.interval is not None
+    assert together.interval[0] <= together.value <= together.interval[1]
+    assert np.diff(together.interval)[0] > 2 * np.diff(alone.interval)[0]
+
+
+def test_macro_intervals_do_not_lose_rare_labels() -> None:
+    # Two patients of a rare label that is never right, and forty of a common one that always is: whoever is drawn,
+    # both labels are there, and the macro mean is a half.
+    truth, values = [A] * 40 + [B] * 2, [1.0] * 40 + [0.0] * 2
+    overall, macro, each = Resamples(truth, range(42)).scores(values)
+    assert macro.interval == (0.5, 0.5)
+    assert each[B].interval == (0.0, 0.0)
+    assert overall.interval is not None and overall.interval[0] < overall.value < overall.interval[1]
+
+
+def test_a_label_of_one_patient_has_no_interval() -> None:
+    truth, patients, values = [A] * 6 + [B] * 3, [0, 1, 2, 3, 4, 5, 6, 6, 6], [1, 0, 1, 1, 0, 1, 1, 0, 1]
+    _, macro, each = Resamples(truth, patients).scores(values)
+    assert each[A].interval is not None and each[B].interval is None
+    assert macro.interval is not None
+    assert str(each[B]) == "0.667"
+    overall, macro, _ = Resamples([A, A], [0, 0]).scores([1, 0])
+    assert overall.interval is macro.interval is None
+
+
+def test_a_patient_with_two_labels_is_drawn_within_each() -> None:
+    _, macro, each = Resamples([A, B, A, B], [0, 0, 1, 1]).scores([1, 0, 0, 1])
+    assert each[A].interval == each[B].interval == (0.0, 1.0)
+    assert macro.value == 0.5
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:

@@ -12,6 +12,7 @@ from napari_fish.errors import DatabaseError, FishError
 from napari_fish.index import ClusterParams
 from napari_fish.search import Query, SearchParams, calibrate, measure_recall, search
 from napari_fish.search.params import MODES, RANKINGS, Mode, Ranking
+from napari_fish.search.recall import Recall
 from tests.index.archives import plain_distances
 from tests.search.archives import demo_slides
 
@@ -197,6 +198,22 @@ def test_recall_of_exact_search_is_one_and_of_few_cells_less(store: MemoryStore,
     assert clustered.mode == "clustered" and 0.05 < clustered.recall < 1.0
     guided = measure_recall(store, SearchParams(mode="guided"), queries=30)
     assert 0 < guided.recall <= 1.0
+
+
+def test_recall_is_unknown_where_nothing_is_near() -> None:
+    far = MemoryStore(4, demo_slides(np.random.default_rng(0), n=8))
+    assert measure_recall(far, SearchParams(mode="guided", threshold=5)) == Recall("guided", 10, None, 0)
+
+
+def test_recall_is_that_among_the_slides_the_filters_allow(store: MemoryStore) -> None:
+    # Neighbours share the diagnosis, and a diagnosis has one site.
+    kidney = measure_recall(store, SearchParams(mode="exact", where=("site=kidney",)), queries=40)
+    pelvis = measure_recall(store, SearchParams(mode="exact", where=("site=pelvis",)), queries=40)
+    both = measure_recall(store, SearchParams(mode="exact"), queries=40)
+    assert kidney.queries + pelvis.queries == both.queries and kidney.queries < both.queries
+    assert measure_recall(store, SearchParams(mode="exact"), within="site", queries=40) == both
+    kidney_within = SearchParams(mode="exact", where=("site=kidney",))
+    assert measure_recall(store, kidney_within, within="site", queries=40) == kidney
 
 
 def test_two_stores_of_the_same_slides_share_a_digest() -> None:

@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qtpy.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QFileDialog,
-    QFormLayout,
-    QHBoxLayout,
-    QLabel,
-    QProgressBar,
-    QPushButton,
-    QSizePolicy,
-    QSpinBox,
-    QVBoxLayout,
-    QWidget,
-)
+from qtpy.QtWidgets import QFileDialog, QLabel, QProgressBar, QPushButton, QSizePolicy, QVBoxLayout
 
-from napari_fish._napari.controls import STOPPING, named, offer, state_line
+from napari_fish._napari.controls import STOPPING, named, state_line
 from napari_fish._napari.docks import DockedWidget
+from napari_fish._napari.evaluate_form import EvaluateForm, in_line
 from napari_fish._napari.evaluate_results import EvaluationTabs
 from napari_fish._napari.one_job import OneJob
 from napari_fish._napari.preferences import preferred_device
 from napari_fish._napari.session import session_of
+from napari_fish.archive import open_database
+from napari_fish.archive.timing import encoding_times
 from napari_fish.database import DiskStore
 from napari_fish.evaluate import EvaluateParams, Evaluation, evaluate
 from napari_fish.evaluate.figures import ON_DARK, ON_PAPER, Theme
-from napari_fish.names import MODES, field_help
+from napari_fish.evaluate.metrics import Score
 
 if TYPE_CHECKING:
     import napari.viewer
 
-ALL_MODES, EVERYWHERE, OWN_SLIDES = "all, side by side", "everywhere", "this database, own patient left out"
-_HELP = field_help(EvaluateParams)
+OWN_SLIDES = "this database, own patient left out"
 _named = partial(named, "evaluate")
 
 
@@ -70,15 +59,7 @@ class EvaluateWidget(DockedWidget):
 
     def params(self) -> EvaluateParams:
         """Return what is asked for, as shown."""
-        mode, within = self._mode_box.currentText(), self._within_box.currentText()
-        return replace(
-            EvaluateParams(),
-            k=self._k_box.value(),
-            target=self._target_box.currentText() or "diagnosis",
-            mode=None if mode == ALL_MODES else mode,
-            within="" if within == EVERYWHERE else within,
-            ablation=self._ablation_box.isChecked(),
-        )
+        return self._form.params()
 
     def run(self) -> None:
         """Evaluate the open database in the background; an evaluation under way gives way."""
@@ -91,7 +72,8 @@ class EvaluateWidget(DockedWidget):
         self._bar.setValue(0)
         self._run_button.setEnabled(False)
         self._cancel_button.setEnabled(True)
-        self._say(f"Asking {database.path.name} for its own slides …")
+        whose = "its own slides" if self._cohort is None else f"the slides of {self._cohort.name}"
+        self._say(f"Asking {database.path.name} for {whose} …")
 
     def cancel(self) -> None:
         """Stop an evaluation under way; returns at once."""
@@ -102,10 +84,7 @@ class EvaluateWidget(DockedWidget):
     def reset(self) -> None:
         """Ask as at first."""
         self.set_cohort(None)
-        for box in (self._target_box, self._within_box, self._mode_box):
-            box.setCurrentIndex(0)
-        self._k_box.setValue(EvaluateParams().k)
-        self._ablation_box.setChecked(EvaluateParams().ablation)
+        self._form.reset()
 
     def save(self, path: str | Path | None = None) -> None:
         """Write the report in the background; asks for a file where none is given."""
@@ -163,9 +142,7 @@ class EvaluateWidget(DockedWidget):
         self.cancel()
         self._database_label.setText("none" if database is None else database.path.name)
         columns = [] if database is None else database.store.slides.columns
-        useful = [name for name in columns if name not in ("slide", "name", "patient")]
-        offer(self._target_box, sorted(useful, key=lambda name: name != "diagnosis"))
-        offer(self._within_box, [EVERYWHERE, *useful])
+        self._form.offer_columns(columns)
         self._run_button.setEnabled(database is not None)
         self._forget()
         if database is None:
@@ -191,8 +168,7 @@ class EvaluateWidget(DockedWidget):
         best = found.main
         said = (
             f"{found.n_queries} {'mosaics' if found.level == 'patch' else 'slides'} asked; mode {best.name}: the majority of the first {found.k} is right for "
-            f"{100 * best.mmv_macro.value:.0f} % (95 % interval {100 * best.mmv_macro.low:.0f} to "
-            f"{100 * best.mmv_macro.high:.0f} %), averaged over {len(found.labels)} labels."
+            f"{100 * best.mmv_macro.value:.0f} %{_interval(best.mmv_macro)}, averaged over {len(found.labels)} labels."
         )
         self._say(" ".join([said, *found.notes]))
 
@@ -221,14 +197,10 @@ class EvaluateWidget(DockedWidget):
             "cohort",
             "Which slides are asked for: press to choose another cohort's database.",
         )
-        self._target_box = _named(QComboBox(), "target", _HELP["target"])
-        self._within_box = _named(QComboBox(), "within", _HELP["within"])
-        self._mode_box = _named(QComboBox(), "mode", _HELP["mode"])
-        self._mode_box.addItems([ALL_MODES, *MODES])
-        self._k_box = _named(QSpinBox(), "k", _HELP["k"])
-        self._k_box.setRange(1, 20)
-        self._k_box.setValue(EvaluateParams().k)
-        self._ablation_box = _named(QCheckBox("parts of the ranking"), "ablation", _HELP["ablation"])
+        self._form = EvaluateForm()
+        self._form.put_first(
+            ("database", in_line(self._database_label, open_button)), ("ask for", self._cohort_button)
+        )
         self._run_button = _named(
             QPushButton("Run"),
             "run",
@@ -244,13 +216,10 @@ class EvaluateWidget(DockedWidget):
         self._say = self._state.say
         self._cancel_button.setEnabled(False)
         self._tabs = _named(EvaluationTabs(), "results", "What was found.")
-        for box in (self._target_box, self._within_box, self._mode_box):
-            box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-            box.setMinimumContentsLength(10)
         self._cohort_button.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         layout = QVBoxLayout(self)
-        layout.addLayout(self._form(open_button))
-        layout.addLayout(_in_line(self._run_button, self._cancel_button, self._save_button, reset))
+        layout.addWidget(self._form)
+        layout.addLayout(in_line(self._run_button, self._cancel_button, self._save_button, reset))
         layout.addWidget(self._bar)
         layout.addWidget(self._state)
         layout.addWidget(self._tabs, 1)
@@ -267,22 +236,11 @@ class EvaluateWidget(DockedWidget):
         for job in (self._job, self._writing):
             job.failed.connect(lambda text: self._say(text, wrong=True))
 
-    def _form(self, open_button: QPushButton) -> QFormLayout:
-        form = QFormLayout()
-        form.addRow("database", _in_line(self._database_label, open_button))
-        form.addRow("ask for", self._cohort_button)
-        form.addRow("right means same", self._target_box)
-        form.addRow("found within same", self._within_box)
-        form.addRow("mode", self._mode_box)
-        form.addRow("first k", _in_line(self._k_box, self._ablation_box))
-        return form
 
-
-def _in_line(*controls: QWidget) -> QHBoxLayout:
-    line = QHBoxLayout()
-    for control in controls:
-        line.addWidget(control)
-    return line
+def _interval(score: Score) -> str:
+    if score.interval is None:
+        return ""
+    return " (95 % interval {:.0f} to {:.0f} %)".format(*(100 * share for share in score.interval))
 
 
 def _save(found: Evaluation, path: Path, progress: Any, should_stop: Any) -> Path:
@@ -295,7 +253,17 @@ def _evaluate(
 ) -> Evaluation:
     """Evaluate with databases of its own, so that searches go on meanwhile."""
     with ExitStack() as stack:
-        store = stack.enter_context(DiskStore(database))
+        opened = stack.enter_context(open_database(database, preferred_device()))
         queries = None if cohort is None else stack.enter_context(DiskStore(cohort))
-        command = "the Evaluate widget"
-        return evaluate(store, queries, params, command=command, progress=progress, should_stop=should_stop)
+        times = encoding_times(opened, should_stop) if params.speed else []
+        asked = [] if cohort is None else ["--queries", str(cohort)]
+        command = shlex.join(["napari-fish", "evaluate", str(database), *asked, *params.arguments()])
+        return evaluate(
+            opened.store,
+            queries,
+            params,
+            command=command,
+            encode_ms=times,
+            progress=progress,
+            should_stop=should_stop,
+        )

@@ -15,11 +15,7 @@ from napari_fish.errors import FishError
 from napari_fish.names import MODES, RANKINGS
 
 if TYPE_CHECKING:
-    from napari_fish.archive import Database
     from napari_fish.evaluate import Evaluation
-
-# Slides encoded to say how long that takes.
-_ENCODED = 3
 
 
 def evaluate(
@@ -38,7 +34,7 @@ def evaluate(
         bool, typer.Option("--augment", help="Also time searches with each mosaic copied 10 and 100 times; needs --store-codes at build.")
     ] = False,
     within: Annotated[
-        str, typer.Option("--within", metavar="COLUMN", help="Answer each query only from slides that share its value, such as site.")
+        str, typer.Option("--within", metavar="COLUMN", help="Answer each query only from slides that share its value, such as site; one matrix for each.")
     ] = "",
     where: Annotated[
         list[str] | None, typer.Option("--where", metavar="COLUMN=VALUE", help="Only these slides may be found; may be repeated.")
@@ -49,6 +45,12 @@ def evaluate(
     sample: Annotated[int | None, typer.Option("--sample", min=1, help="At most so many queries, drawn at random.")] = None,
     threshold: Annotated[int | None, typer.Option("--threshold", min=0, help="In bits, instead of the calibrated one.")] = None,
     fill: Annotated[bool, typer.Option("--fill", help="Complete short answers from exact search in every mode, not in auto alone.")] = False,
+    fixed_divisor: Annotated[
+        bool, typer.Option("--fixed-divisor", help="Divide average precision by 5, as the published program does.")
+    ] = False,
+    half_is_enough: Annotated[
+        bool, typer.Option("--half-is-enough", help="A short answer is right with ⌈k/2⌉ right slides, as in the published program.")
+    ] = False,
     seed: Annotated[int, typer.Option("--seed", help="For the sample and the intervals.")] = 0,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Processes; all cores by default.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Neither use nor keep answers of earlier runs.")] = False,
@@ -66,6 +68,7 @@ def evaluate(
     if report is not None and not report.absolute().parent.is_dir():
         raise FishError(f"Cannot write {report}: there is no folder {report.absolute().parent}.")
     from napari_fish.archive import open_database
+    from napari_fish.archive.timing import encoding_times
     from napari_fish.evaluate import EvaluateParams, to_json
     from napari_fish.evaluate import evaluate as run
 
@@ -73,12 +76,12 @@ def evaluate(
     params = EvaluateParams(
         k=k, level=level, target=target, mode=mode, ranking=ranking, ablation=ablation, speed=speed, augment=augment,  # type: ignore[arg-type]
         within=within, where=tuple(where or ()), query_where=tuple(query_where or ()), sample=sample,
-        threshold=threshold, fill=fill, seed=seed, **options,
+        threshold=threshold, fill=fill, fixed_divisor=fixed_divisor, half_is_enough=half_is_enough, seed=seed, **options,
     )  # fmt: skip
     with ExitStack() as stack:
         opened = stack.enter_context(open_database(database))
         other = None if queries is None else stack.enter_context(open_database(queries)).store
-        times = _encoding_times(opened) if speed else []
+        times = encoding_times(opened) if speed else []
         with progress_bar("Evaluating") as progress:
             found = run(
                 opened.store, other, params, command=_command(), keep=not fresh, encode_ms=times, progress=progress
@@ -96,34 +99,22 @@ def _command() -> str:
     return shlex.join(["napari-fish", *sys.argv[1:]])
 
 
-def _encoding_times(database: Database) -> list[float]:
-    """Encode a few slides that are at hand, to say how long that takes; slides elsewhere are no reason to fail."""
-    times: list[float] = []
-    for record in database.store.slides:
-        if len(times) == _ENCODED:
-            break
-        if record.slide:
-            try:
-                asked = database.ask(database.place(record), mpp=record.mpp or None)
-            except FishError:
-                continue
-            times.append(sum(asked.elapsed_ms.values()))
-    return times
-
-
 def _print(found: Evaluation) -> None:
     """Print the tables."""
     from napari_fish.evaluate import tables
 
     what = "mosaics" if found.level == "patch" else "slides"
     asked = f"{found.n_queries} {what} of {found.n_patients} patients"
+    only = f" of the same {found.within}" if found.within else ""
     typer.echo(
-        f"{asked}{f' of {found.queries}' if found.queries else ''} asked of {found.database} ({found.n_slides} slides); "
+        f"{asked}{f' of {found.queries}' if found.queries else ''} asked of {found.database} ({found.n_slides} slides{only}); "
         f"right means the same {found.target} ({len(found.labels)} labels); threshold {found.threshold} bits\n"
     )
     typer.echo(tables.as_text(tables.ways_table(found.ways, found.k, found.level)))
     typer.echo(f"\nBy {found.target}, mode {found.main.name}:")
     typer.echo(tables.as_text(tables.labels_table(found.main, found.k)))
+    typer.echo("\nBy the definitions in use and by those of the published program:")
+    typer.echo(tables.as_text(tables.definitions_table(found.ways, found.k, found.definition)))
     if found.ablation:
         typer.echo("\nParts of the ranking:")
         typer.echo(tables.as_text(tables.ways_table(found.ablation, found.k, "patch")))

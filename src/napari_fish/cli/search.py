@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,8 @@ from napari_fish.names import MODES, RANKINGS
 
 if TYPE_CHECKING:
     from napari_fish.archive import Asked, Database
-    from napari_fish.search import Results, SearchParams
+    from napari_fish.search import Results
+    from napari_fish.search.recall import Recall
 
 
 def search(
@@ -41,7 +43,7 @@ def search(
         bool, typer.Option("--include-patient", help="Also show the query's own slide and patient.")
     ] = False,
     recall: Annotated[
-        bool, typer.Option("--recall", help="Measure how many of the true neighbours this mode finds here.")
+        bool, typer.Option("--recall", help="Measure how many of the true neighbours this mode finds here, with these filters.")
     ] = False,
     mpp: Mpp = None,
     encoder: Annotated[
@@ -61,7 +63,7 @@ def search(
         raise typer.BadParameter(f"choose one of {', '.join(RANKINGS)}", param_hint="--ranking")
     region = _region(box)
     from napari_fish.archive import open_database
-    from napari_fish.search import SearchParams
+    from napari_fish.search import SearchParams, measure_recall
 
     params = SearchParams(
         k=k, mode=mode, ranking=ranking, target=target, where=tuple(where or ()), exclude_query=not include_patient
@@ -73,7 +75,7 @@ def search(
             opened.use_encoder(load_encoder(encoder, device))
         asked, refused = _ask(opened, queries, region, mpp)
         answers = opened.answer(list(asked.values()), params) if asked else []
-        measured = _recall(opened, params) if recall else None
+        measured = measure_recall(opened.store, params) if recall else None
         _write(answers, database, csv, geojson, html)
         if as_json:
             documents = {i: _document(answer, measured) for i, answer in zip(asked, answers, strict=True)}
@@ -84,9 +86,14 @@ def search(
             for answer in answers:
                 print_answer(answer, explain)
             if measured is not None:
+                said = (
+                    "-, as none of those drawn has a neighbour within the threshold"
+                    if measured.recall is None
+                    else f"{measured.recall:.3f}"
+                )
                 typer.echo(
-                    f"recall@{measured['k']} of mode {measured['mode']} against exact search, on "
-                    f"{measured['queries']} mosaics of this database: {measured['recall']:.3f}"
+                    f"recall@{measured.k} of mode {measured.mode} against exact search, on "
+                    f"{measured.queries} mosaics of this database: {said}"
                 )
     if refused:
         raise FishError("\n".join(refused.values()))
@@ -125,17 +132,10 @@ def _ask(
     return asked, refused
 
 
-def _recall(database: Database, params: SearchParams) -> dict[str, Any]:
-    from napari_fish.search import measure_recall
-
-    found = measure_recall(database.store, params)
-    return {"mode": found.mode, "k": found.k, "recall": found.recall, "queries": found.queries}
-
-
-def _document(answer: Results, measured: dict[str, Any] | None) -> dict[str, Any]:
+def _document(answer: Results, measured: Recall | None) -> dict[str, Any]:
     from napari_fish.search.export import to_json
 
-    return to_json(answer) | ({} if measured is None else {"recall": measured})
+    return to_json(answer) | ({} if measured is None else {"recall": asdict(measured)})
 
 
 def _write(

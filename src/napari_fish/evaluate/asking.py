@@ -14,7 +14,7 @@ from napari_fish.evaluate.params import PATCHES, EvaluateParams, Level
 from napari_fish.index.arrays import Mask
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.engine import allowed_slides, search_many
-from napari_fish.search.filters import slide_mask
+from napari_fish.search.filters import Condition, slide_mask
 from napari_fish.search.neighbours import allowed_rows, exact, find_neighbours
 from napari_fish.search.params import SearchParams
 from napari_fish.search.values import Query, Results
@@ -145,7 +145,7 @@ class Asker:
             at = [i for i, other in enumerate(questions.within) if other == within]
             part = questions.take(at)
             order += at
-            where = (*params.where, within) if within else params.where
+            where = _and_within(params.where, within) if within else params.where
             p = SearchParams(**{**vars(params), "where": where})
             queries = queries_of(self.source, part)
             ask = self._ask_slides if level == "slide" else self._ask_patches
@@ -231,6 +231,16 @@ class Asker:
             ],
             np.int64,
         )
+
+
+def _and_within(where: Sequence[str], within: str) -> tuple[str, ...]:
+    """Add the query's own filter: both must hold, whereas several ``=`` on one column mean any of their values."""
+    own = Condition.parse(within)
+    given = {text: Condition.parse(text) for text in where}
+    same = {text: c for text, c in given.items() if c.column == own.column and c.wanted}
+    if not same or any(c.value == own.value for c in same.values()):
+        return (*(text for text in where if text not in same), within)
+    return (*where, within, f"{own.column}!={own.value}")
 
 
 def _near(results: Results) -> int:

@@ -15,10 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
+from napari_fish.database import DiskStore
+from napari_fish.database.protocol import Store
+from napari_fish.database.schema import FILE as TRUTH
+
 log = logging.getLogger(__name__)
 
 #: Raised when answers mean something else than before.
-FORMAT = 1
+FORMAT = 2
 #: Older entries make room for new ones.
 MOST_BYTES = 500_000_000
 
@@ -26,6 +30,18 @@ MOST_BYTES = 500_000_000
 def default_cache() -> Path:
     """Return where answers are kept unless another place is named."""
     return user_cache_path("napari-fish") / "evaluate"
+
+
+def content_of(store: Store) -> list[str | int]:
+    """Return what changes whenever a database does, without reading all of it.
+
+    A database built anew in its place has another identity, every change another generation. Copies of a folder share
+    both and may go different ways from there; the file that was written last tells them apart.
+    """
+    if isinstance(store, DiskStore) and store.truth.identity:
+        file = (store.folder / TRUTH).stat()
+        return [store.truth.identity, store.truth.generation, file.st_size, file.st_mtime_ns]
+    return [store.digest()]
 
 
 class Cache:

@@ -22,7 +22,7 @@ from napari_fish.evaluate.cache import default_cache
 from napari_fish.evaluate.examples import Picture, choose_examples
 from napari_fish.evaluate.metrics import Resamples
 from napari_fish.evaluate.params import EvaluateParams, Level
-from napari_fish.evaluate.scoring import labels_of_slides, score_way
+from napari_fish.evaluate.scoring import chance_level, labels_of_slides, score_way
 from napari_fish.evaluate.speed import storage_of
 from napari_fish.evaluate.steps import Run
 from napari_fish.evaluate.values import Evaluation, Times
@@ -80,17 +80,17 @@ def evaluate(
     of_slide, threshold = labels_of_slides(store, p.target), threshold_of(store, p.threshold)[0]
     latency, recall = run.latencies(ways), run.recalls(ways)
     lines = [
-        score_way(way, found, questions, of_slide, p.k, threshold, resamples, times, share)
+        score_way(way, found, questions, of_slide, p.k, threshold, resamples, p.definition, times, share)
         for way, found, times, share in zip(ways, answers, latency, recall, strict=False)
     ]
     ablation = [
-        score_way(way, found, questions, of_slide, p.k, threshold, resamples)
+        score_way(way, found, questions, of_slide, p.k, threshold, resamples, p.definition)
         for way, found in zip(ablations, answers[len(ways) :], strict=True)
     ]
     speed = run.speed()
     with _pictures(source) as mine, _pictures(store) as theirs:
         examples = choose_examples(
-            store, source, questions, answers[0], of_slide, p.k, (mine, theirs), p.seed
+            store, source, questions, answers[0], of_slide, p.k, (mine, theirs), p.seed, p.definition
         )
     notes += _notes(answers[0], ways[0].name, questions, p)
     alive = store.slides.alive
@@ -106,6 +106,9 @@ def evaluate(
         int(questions.patient_numbers.max(initial=-1)) + 1,
         threshold,
         tuple(questions.labels[label] for label in resamples.labels.tolist()),
+        chance_level(questions),
+        p.within,
+        p.definition,
         tuple(lines),
         tuple(ablation),
         storage_of(store.folder, int(alive.sum()), int(store.mosaics_per_slide.sum()))

@@ -9,7 +9,7 @@ import numpy as np
 from napari_fish.database.protocol import Store
 from napari_fish.database.records import Box
 from napari_fish.evaluate.answers import Answers, Ints, Questions
-from napari_fish.evaluate.metrics import majority_right
+from napari_fish.evaluate.metrics import PAPER, Definition, majority_right
 from napari_fish.evaluate.values import Example
 
 Picture = Callable[[str, Box], bytes | None]
@@ -26,6 +26,7 @@ def choose_examples(
     k: int,
     pictures: tuple[Picture, Picture],
     seed: int = 0,
+    definition: Definition = PAPER,
 ) -> tuple[Example, ...]:
     """Choose right and wrong answers at random, of as many labels as possible.
 
@@ -43,8 +44,10 @@ def choose_examples(
         Pictures of the queries' database and of the searched one.
     seed
         The same seed chooses the same.
+    definition
+        What counts as right.
     """
-    right = majority_right(answers.labels(of_slide, k), questions.truth)
+    right = majority_right(answers.labels(of_slide, k), questions.truth, definition)
     order = np.random.default_rng(seed).permutation(len(questions))
     chosen: list[int] = []
     for wanted in (True, False):

@@ -27,6 +27,9 @@ def to_json(evaluation: Evaluation) -> dict[str, Any]:
         "n_patients": e.n_patients,
         "threshold": e.threshold,
         "labels": list(e.labels),
+        "chance": e.chance,
+        "within": e.within,
+        "definition": asdict(e.definition),
         "storage": None if e.storage is None else asdict(e.storage),
         "speed": [asdict(row) for row in e.speed],
         "encode_ms": None if e.encode_ms is None else asdict(e.encode_ms),
@@ -37,8 +40,10 @@ def to_json(evaluation: Evaluation) -> dict[str, Any]:
 
 def _way(way: WayScores) -> dict[str, Any]:
     scores = (
-        "mmv", "mmv_macro", "map", "map_macro", "mmv_released", "map_released", "top1", "topk", "top1_macro", "topk_macro"
+        "mmv", "mmv_macro", "map", "map_macro", "mmv_released", "mmv_released_macro", "map_released", "map_released_macro",
+        "top1", "topk", "top1_macro", "topk_macro",
     )  # fmt: skip
+    of_label = ("mmv", "map", "top1", "topk", "mmv_released", "map_released")
     return {
         "mode": way.mode,
         "ranking": way.ranking,
@@ -48,19 +53,28 @@ def _way(way: WayScores) -> dict[str, Any]:
         "filled": way.filled,
         "per_label": {
             label: {"n": one.n}
-            | {name: getattr(one, name).value for name in ("mmv", "map", "top1", "topk")}
-            | {f"{name}_ci": _ci(getattr(one, name)) for name in ("mmv", "map", "top1", "topk")}
+            | {name: getattr(one, name).value for name in of_label}
+            | {f"{name}_ci": _ci(getattr(one, name)) for name in of_label}
             for label, one in way.per_label.items()
         },
         "latency_ms": None
         if way.latency is None
         else {"median": way.latency.median, "p95": way.latency.p95, "n": way.latency.n},
-        "recall": way.recall,
+        "recall": None if way.recall is None else way.recall.recall,
+        "recall_queries": None if way.recall is None else way.recall.queries,
         "ci": {name: _ci(getattr(way, name)) for name in scores},
-        "confusion": way.confusion.tolist(),
-        "hamming": way.hamming.tolist(),
+        "matrices": [
+            {
+                "within": one.within,
+                "n_queries": one.n,
+                "labels": list(one.labels),
+                "confusion": one.confusion.tolist(),
+                "hamming": one.hamming.tolist(),
+            }
+            for one in way.matrices
+        ],
     }
 
 
-def _ci(score: Score) -> list[float]:
-    return [score.low, score.high]
+def _ci(score: Score) -> list[float] | None:
+    return None if score.interval is None else list(score.interval)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from napari_fish.evaluate.metrics import Score
 from napari_fish.evaluate.values import SpeedRow, Times
-from napari_fish.search.colours import LIGHT
+from napari_fish.search.colours import DARK, LIGHT
 from napari_fish.search.reportstyle import esc
 
 _FONT = 'font-family="sans-serif"'
@@ -36,6 +36,8 @@ class Theme:
         Of the fullest cells of a matrix, and of the nearest.
     paper
         Behind everything.
+    right, wrong
+        Around what has the right label, and another.
     """
 
     ink: str = "#1b1f24"
@@ -44,10 +46,12 @@ class Theme:
     paper: str = "#ffffff"
     many: str = "#084578"
     near: str = "#3c424a"
+    right: str = "#00795a"
+    wrong: str = "#c92a2a"
 
 
 ON_PAPER = Theme()
-ON_DARK = Theme("#e8eaed", "#8b949e", "#4ea8de", "#262930", "#4ea8de", "#c9d1d9")
+ON_DARK = Theme("#e8eaed", "#8b949e", "#4ea8de", "#262930", "#4ea8de", "#c9d1d9", "#2fb88a", "#ff7b7b")
 
 
 def bars(
@@ -71,22 +75,23 @@ def bars(
     height = _ROW * len(rows) + 26
     scale = max(40.0, end - names)
     parts = []
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0) if scale > 110 else (0.0, 0.5, 1.0):
         x = names + share * scale
         parts.append(_line(x, 4, x, height - 20, theme.soft, 0.5))
         parts.append(_text(x, height - 6, f"{share:g}", theme.soft, 11, "middle"))
     for i, (name, score, remark) in enumerate(rows):
         y = 6 + i * _ROW
         middle = y + _ROW / 2 - 2
-        low, high = names + score.low * scale, names + score.high * scale
         shown = _cut(name, names - 10, 12)
         parts.append(_text(names - 8, middle + 4, shown, theme.ink, 12, "end", name))
         parts.append(
             f'<rect x="{names:.1f}" y="{y + 3}" width="{max(0.5, score.value * scale):.1f}" height="{_ROW - 10}" '
             f'fill="{theme.bar}" rx="2"/>'
         )
-        parts.append(_line(low, middle, high, middle, theme.ink, 1.5))
-        parts += [_line(x, middle - 4, x, middle + 4, theme.ink, 1.5) for x in (low, high)]
+        if score.interval is not None:
+            low, high = (names + share * scale for share in score.interval)
+            parts.append(_line(low, middle, high, middle, theme.ink, 1.5))
+            parts += [_line(x, middle - 4, x, middle + 4, theme.ink, 1.5) for x in (low, high)]
         said = f"{score.value:.2f}" + (f" ({remark})" if remark else "")
         parts.append(_text(names + scale + 10, middle + 4, said, theme.ink, 12))
     return _svg(width, height, parts, title, theme)
@@ -132,7 +137,7 @@ def matrix(
     else:
         share = values / np.maximum(values.sum(axis=0, keepdims=True), 1)
     longest = max([4, *(len(name) for name in (*columns, *lines))])
-    names = min(190.0 if width is None else 0.3 * width, 11 * _LETTER * longest + 12)
+    names = min(190.0 if width is None else 0.3 * width, 11 * _LETTER * longest + 22)
     slanted, cell, top = names * 0.72 + 12, float(_CELL), 18
     if width is not None:
         cell = min(cell, max(16.0, (width - 1.72 * names) / max(1, len(columns))))
@@ -214,9 +219,9 @@ def speed_lines(
             parts.append(_text(x, bottom + 16, f"{n:,}".replace(",", " "), theme.soft, 11, "middle"))
             last = x
     parts.append(_text((left + right) / 2, bottom + 34, "mosaics in the database", theme.soft, 11, "middle"))
-    ends = list[tuple[float, str, str]]()
+    ends, colours = list[tuple[float, str, str]](), DARK if theme == ON_DARK else LIGHT
     for number, (mode, mine) in enumerate(points.items()):
-        colour = LIGHT[number % len(LIGHT)]
+        colour = colours[number % len(colours)]
         mine = sorted(mine, key=lambda point: point[0])
         band = [at(n, t.p95) for n, t in mine] + [at(n, t.p5) for n, t in reversed(mine)]
         line = [at(n, t.median) for n, t in mine]

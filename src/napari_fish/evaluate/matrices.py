@@ -38,7 +38,7 @@ def hamming_matrix(
     """Add up how far queries of each label are from the labels of their answers.
 
     Each hit adds its distance to its own label and "infinity" to every other, and the sums are divided by the number
-    of queries. Infinity is one more than the threshold and than every distance that was returned, so that
+    of queries: those of one site, where answers are kept within it. Infinity is one more than the threshold and than every distance that was returned, so that
     filled-in hits beyond the threshold keep it meaningful.
 
     Parameters

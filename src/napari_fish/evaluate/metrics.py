@@ -44,14 +44,15 @@ PAPER, RELEASED = Definition(), Definition("fixed", ">=")
 
 @dataclass(frozen=True)
 class Score:
-    """A mean, and the interval that holds 95 % of its bootstrap resamples."""
+    """A mean, and the interval that holds 95 % of its bootstrap resamples; None where one patient tells nothing of it."""
 
     value: float
-    low: float
-    high: float
+    interval: tuple[float, float] | None = None
 
     def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.value:.3f}" + (
+            "" if self.interval is None else " [{:.3f}, {:.3f}]".format(*self.interval)
+        )
 
 
 def majority(labels: ArrayLike) -> Ints:
@@ -124,6 +125,10 @@ def any_right(labels: ArrayLike, truth: ArrayLike) -> NDArray[np.bool_]:
 class Resamples:
     """Bootstrap resamples of queries; the queries of a patient come and go together, as they are no independent trials.
 
+    For the mean of each label, and for the mean of these, patients are drawn within each label: a resample that missed
+    a label would leave it, often a rare and difficult one, out of the mean. A label of one patient always counts as it
+    is, and has no interval of its own.
+
     Parameters
     ----------
     truth : int, shape (n_queries,)
@@ -141,9 +146,10 @@ class Resamples:
         _, self._patient = np.unique(np.asarray(patients), return_inverse=True)
         self._patients = int(self._patient.max(initial=-1)) + 1
         dice = np.random.default_rng(seed)
-        chance = np.full(self._patients, 1 / max(1, self._patients))
-        self._weights = dice.multinomial(self._patients, chance, n) if self._patients else np.ones((n, 0))
         self._counts = self._sums(np.ones(len(self.truth)))
+        self._weights = _drawn(dice, self._patients, n)
+        self._members = [np.flatnonzero(mine) for mine in self._counts.T]
+        self._within = [_drawn(dice, len(mine), n) for mine in self._members]
 
     def _sums(self, values: Floats) -> Floats:
         """Add values up by patient and label, shape (n_patients, n_labels)."""
@@ -161,21 +167,28 @@ class Resamples:
         """
         sums = self._sums(np.asarray(values, np.float64))
         if not len(self.truth):
-            nothing = Score(0.0, 0.0, 0.0)
-            return nothing, nothing, {}
-        again, counts = self._weights @ sums, self._weights @ self._counts
-        present = counts > 0
-        each = np.divide(again, counts, out=np.full(again.shape, np.nan), where=present)
-        all_of = again.sum(axis=1) / counts.sum(axis=1)
-        macro = np.where(present, each, 0).sum(axis=1) / present.sum(axis=1)
+            return Score(0.0), Score(0.0), {}
+        again, counts = self._weights @ sums.sum(axis=1), self._weights @ self._counts.sum(axis=1)
+        each = np.array(
+            [
+                weights @ sums[mine, i] / (weights @ self._counts[mine, i])
+                for i, (mine, weights) in enumerate(zip(self._members, self._within, strict=True))
+            ]
+        )
         means = sums.sum(axis=0) / self._counts.sum(axis=0)
-        per_label = {
-            int(label): _score(means[i], each[present[:, i], i]) for i, label in enumerate(self.labels)
-        }
-        overall = sums.sum() / len(self.truth)
-        return _score(overall, all_of), _score(means.mean(), macro), per_label
+        several = [len(mine) > 1 for mine in self._members]
+        per_label = {int(label): _score(means[i], each[i], several[i]) for i, label in enumerate(self.labels)}
+        overall = _score(sums.sum() / len(self.truth), again / counts, self._patients > 1)
+        return overall, _score(means.mean(), each.mean(axis=0), any(several)), per_label
 
 
-def _score(value: float, again: Floats) -> Score:
-    low, high = np.quantile(again, (0.025, 0.975)) if len(again) else (value, value)
-    return Score(float(value), float(low), float(high))
+def _drawn(dice: np.random.Generator, patients: int, n: int) -> Floats:
+    """Draw as many patients as there are, n times; return how often each came, shape (n, n_patients)."""
+    if not patients:
+        return np.ones((n, 0))
+    return dice.multinomial(patients, np.full(patients, 1 / patients), n).astype(np.float64)
+
+
+def _score(value: float, again: Floats, known: bool) -> Score:
+    low, high = np.quantile(again, (0.025, 0.975)).tolist()
+    return Score(float(value), (low, high) if known else None)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from napari_fish.errors import FishError
+from napari_fish.evaluate.metrics import Definition
 from napari_fish.names import MODES, RANKINGS, Mode, Ranking
 from napari_fish.search.params import SearchParams
 
@@ -64,7 +65,8 @@ class EvaluateParams:
         built with --store-codes.
     within
         A column such as site: each query is answered only from slides that share its value, as in the paper's
-        retrieval within an anatomic site.
+        retrieval within an anatomic site. Matrices are then made for each value. The label weights of the ranking are
+        those of the whole database.
     where
         Filters on the slides that may be found, column=value or column!=value.
     query_where
@@ -75,6 +77,10 @@ class EvaluateParams:
         θ_h in bits; None for the database's calibrated value.
     fill
         Complete short answers from exact search in every mode, not in auto alone: tells what a mode adds to that.
+    fixed_divisor
+        Average precision is divided by 5, as in the published program, instead of the relevant slides among the first k.
+    half_is_enough
+        A short answer is right with ceil(k / 2) right slides, as in the published program, instead of more.
     seed
         For the sample and the bootstrap.
     jobs
@@ -95,6 +101,8 @@ class EvaluateParams:
     sample: int | None = None
     threshold: int | None = None
     fill: bool = False
+    fixed_divisor: bool = False
+    half_is_enough: bool = False
     seed: int = 0
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
 
@@ -107,6 +115,26 @@ class EvaluateParams:
             raise FishError(f"There is no ranking {self.ranking!r}; choose one of {', '.join(RANKINGS)}.")
         if self.k < 1 or self.jobs < 1 or (self.sample is not None and self.sample < 1):
             raise FishError("k, sample and jobs are at least 1.")
+
+    def arguments(self) -> list[str]:
+        """Return the options of ``napari-fish evaluate`` that ask for the same."""
+        given, first = list[str](), EvaluateParams()
+        for f in fields(self):
+            value = getattr(self, f.name)
+            option = "-k" if f.name == "k" else f"--{f.name.replace('_', '-')}"
+            if value == getattr(first, f.name):
+                continue
+            if isinstance(value, bool):
+                given.append(option)
+            else:
+                for one in value if isinstance(value, tuple) else (value,):
+                    given += [option, str(one)]
+        return given
+
+    @property
+    def definition(self) -> Definition:
+        """What counts as right."""
+        return Definition("fixed" if self.fixed_divisor else "relevant", ">=" if self.half_is_enough else ">")
 
     @property
     def depth(self) -> int:
@@ -131,17 +159,18 @@ class EvaluateParams:
         return [Way(f"{mode} {name}", mode, ranking) for mode in modes for name, ranking in ABLATION.items()]
 
     def search(self, way: Way, threads: int = 1) -> SearchParams:
-        """Return how to search for one line of the table."""
+        """Return how to search for one line of the table; ``auto`` chooses as it does for users, with all their threads."""
+        users = SearchParams()
         return SearchParams(
             k=self.depth, mode=way.mode, ranking=way.ranking, target=self.target, threshold=self.threshold,
             where=self.where, matches=1, threads=threads, fill=True if self.fill else None,
+            latency_budget_ms=users.latency_budget_ms * users.threads / threads,
         )  # fmt: skip
 
     def as_users_search(self, way: Way) -> SearchParams:
         """Return how a user would search so, for timing: k slides with all their matches, all processors."""
-        return replace(
-            self.search(way), k=self.k, matches=SearchParams().matches, threads=os.cpu_count() or 1
-        )
+        users = SearchParams()
+        return replace(self.search(way, users.threads), k=self.k, matches=users.matches)
 
 
 def _ranking_of(mode: Mode) -> Ranking:

@@ -11,7 +11,7 @@ from napari_fish.errors import FishError
 from napari_fish.evaluate import tables
 from napari_fish.evaluate.figures import bars, matrix, speed_lines
 from napari_fish.evaluate.speed import COPIES
-from napari_fish.evaluate.values import Evaluation, Example, WayScores
+from napari_fish.evaluate.values import Evaluation, Example, Matrices
 from napari_fish.search.reportstyle import CSS, esc, image
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -78,10 +78,13 @@ def _summary(e: Evaluation) -> str:
     )
     way = "each answered without its own patient" + (", from another cohort" if e.queries else "")
     facts = [
-        ("Asked", f"{asked}, {way}"),
+        ("Asked", f"{asked}, {way}{_from_same(e)}"),
         ("Searched", f"{e.n_slides} slides of {esc(e.database)}; threshold {e.threshold} bits"),
         ("Right means", f"the same {esc(e.target)}, of {len(e.labels)} different ones"),
-        ("Chance level", f"{1 / max(1, len(e.labels)):.2f} for the macro-averaged majority"),
+        (
+            "Chance level",
+            f"{e.chance:.2f} for the macro-averaged majority: guessing among the labels of the queries{_same(e)}",
+        ),
         *((name, esc(text)) for name, text in tables.storage_lines(e)),
     ]
     lines = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in facts)
@@ -90,6 +93,18 @@ def _summary(e: Evaluation) -> str:
         f'<div class="card"><dl class="facts">{lines}</dl></div>'
         + (f'<div class="notes" role="note"><strong>Please note</strong><ul>{notes}</ul></div>' if notes else "")
     )  # fmt: skip
+
+
+def _same(e: Evaluation) -> str:
+    return f" of the same {esc(e.within)}" if e.within else ""
+
+
+def _from_same(e: Evaluation) -> str:
+    return (
+        f", from slides of its own {esc(e.within)} alone (label weights are those of the whole database)"
+        if e.within
+        else ""
+    )
 
 
 def _ways(e: Evaluation) -> str:
@@ -101,12 +116,12 @@ def _ways(e: Evaluation) -> str:
         f'<div class="card"><h2>Modes</h2><div class="figure">{figure}</div>'
         f'<p class="small soft">Macro-averaged mMV@{e.k}: how often the majority of the first {e.k} is right, averaged '
         "over labels so that rare ones count as much as common ones. Intervals hold 95 % of bootstrap resamples of "
-        "patients.</p>"
+        "patients, for macro averages drawn within each label; a label of one patient has none.</p>"
         f"{_table(tables.ways_table(e.ways, e.k, e.level))}"
         '<p class="small soft">Fewer: answers with fewer slides than asked for. Recall: share of true neighbours '
-        "within the threshold that the mode finds. Times are of single searches for queries already encoded.</p>"
-        "<details><summary>The paper's definitions and those of the published program</summary>"
-        f"{_table(tables.definitions_table(e.ways, e.k))}</details></div>"
+        "within the threshold that the mode finds, on n mosaics that have any. Times are of single searches for queries already encoded.</p>"
+        "<details><summary>By other definitions: those of the published program</summary>"
+        f"{_table(tables.definitions_table(e.ways, e.k, e.definition))}</details></div>"
     )
 
 
@@ -122,35 +137,38 @@ def _labels(e: Evaluation) -> str:
     )
 
 
-def confusion_figure(e: Evaluation, way: WayScores, **options: Any) -> str:
+def confusion_figure(e: Evaluation, made: Matrices, **options: Any) -> str:
     """Draw who is taken for whom."""
-    lines = [*e.labels, "none or other"]
-    table = way.confusion
+    lines = [*made.labels, "none or other"]
+    table = made.confusion
     if not table[-1].any():
         table, lines = table[:-1], lines[:-1]
     return matrix(
-        table, e.labels, lines, title="Confusion matrix", below=f"{e.target} of the query",
+        table, made.labels, lines, title="Confusion matrix", below=f"{e.target} of the query",
         beside=f"majority of the first {e.k}", **options,
     )  # fmt: skip
 
 
-def hamming_figure(e: Evaluation, way: WayScores, **options: Any) -> str:
+def hamming_figure(e: Evaluation, made: Matrices, **options: Any) -> str:
     """Draw how far apart labels are."""
     return matrix(
-        way.hamming, e.labels, e.labels, strong_is_small=True, title="Hamming-distance matrix",
+        made.hamming, made.labels, made.labels, strong_is_small=True, title="Hamming-distance matrix",
         below=f"{e.target} of the query", beside=f"{e.target} of the hits, bits", **options,
     )  # fmt: skip
 
 
 def _matrices(e: Evaluation) -> str:
-    way = e.main
+    figures = "".join(
+        (f"<h3>{esc(e.within)} {esc(one.within or 'not known')}, {one.n} queries</h3>" if e.within else "")
+        + f'<div class="two"><div class="figure">{confusion_figure(e, one)}</div>'
+        f'<div class="figure">{hamming_figure(e, one)}</div></div>'
+        for one in e.main.matrices
+    )
     return (
-        f'<div class="card"><h2>Who is taken for whom, mode {esc(way.name)}</h2><div class="two">'
-        f'<div><div class="figure">{confusion_figure(e, way)}</div><p class="small soft">Queries, coloured by share '
-        "of their column.</p></div>"
-        f'<div><div class="figure">{hamming_figure(e, way)}</div><p class="small soft">Hamming distance as the paper defines it: each hit '
-        "adds its distance to its own label and one more than the largest to every other; divided by the number of "
-        "queries. The darkest of a column is the nearest.</p></div></div></div>"
+        f'<div class="card"><h2>Who is taken for whom, mode {esc(e.main.name)}</h2>{figures}'
+        '<p class="small soft">Left, queries, coloured by share of their column. Right, Hamming distance as the paper '
+        "defines it: each hit adds its distance to its own label and one more than the largest to every other; divided "
+        f"by the number of queries{_same(e)}. The darkest of a column is the nearest.</p></div>"
     )
 
 
@@ -195,7 +213,7 @@ def _speed(e: Evaluation) -> str:
             )
     return (
         f'<div class="card"><h2>Speed</h2>{"".join(parts)}<p class="small soft">Lines are medians, bands hold 90 % of '
-        "searches; both axes are logarithmic.</p></div>"
+        "searches; both axes are logarithmic. Recall: against exact search, on n random mosaics of each part.</p></div>"
     )
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from napari_fish.database.protocol import Store
 from napari_fish.evaluate.answers import Answers, Ints, Questions
 from napari_fish.evaluate.matrices import confusion_matrix, hamming_matrix
 from napari_fish.evaluate.metrics import (
+    PAPER,
     RELEASED,
+    Definition,
     Resamples,
     any_right,
     average_precision,
@@ -16,7 +19,8 @@ from napari_fish.evaluate.metrics import (
     majority_right,
 )
 from napari_fish.evaluate.params import Way
-from napari_fish.evaluate.values import LabelScores, Times, WayScores
+from napari_fish.evaluate.values import LabelScores, Matrices, Times, WayScores
+from napari_fish.search.recall import Recall
 
 
 def labels_of_slides(store: Store, target: str) -> Ints:
@@ -32,8 +36,9 @@ def score_way(
     k: int,
     threshold: int,
     resamples: Resamples,
+    definition: Definition = PAPER,
     latency: Times | None = None,
-    recall: float | None = None,
+    recall: Recall | None = None,
 ) -> WayScores:
     """Judge the answers of one way at a given k.
 
@@ -51,48 +56,89 @@ def score_way(
         θ_h in bits.
     resamples
         Bootstrap of the questions.
+    definition
+        What counts as right; the published program's is told besides.
     latency, recall
         Measured elsewhere.
     """
     labels, truth = answers.labels(of_slide, k), questions.truth
-    mmv, mmv_macro, mmv_each = resamples.scores(majority_right(labels, truth))
-    ap, ap_macro, ap_each = resamples.scores(average_precision(labels, truth))
+    mmv, mmv_macro, mmv_each = resamples.scores(majority_right(labels, truth, definition))
+    ap, ap_macro, ap_each = resamples.scores(average_precision(labels, truth, definition))
+    mmv_old, mmv_old_macro, mmv_old_each = resamples.scores(majority_right(labels, truth, RELEASED))
+    ap_old, ap_old_macro, ap_old_each = resamples.scores(average_precision(labels, truth, RELEASED))
     top1, top1_macro, top1_each = resamples.scores(first_right(labels, truth))
     topk, topk_macro, topk_each = resamples.scores(any_right(labels, truth))
-    used, n = resamples.labels, len(questions.labels)
-    confusion = confusion_matrix(labels, truth, n)[:, used]
-    hamming = hamming_matrix(labels, answers.distances[:, :k], truth, n, threshold)
-    # Labels that no query has share the last line with "none".
-    others = np.setdiff1d(np.arange(n + 1), used)
     return WayScores(
-        way.name,
-        way.mode,
-        way.ranking,
-        mmv,
-        mmv_macro,
-        ap,
-        ap_macro,
-        resamples.scores(majority_right(labels, truth, RELEASED))[0],
-        resamples.scores(average_precision(labels, truth, RELEASED))[0],
-        top1,
-        topk,
-        top1_macro,
-        topk_macro,
-        float(answers.short(k).mean()),
-        answers.why_short(k),
-        float((answers.ranked < np.minimum(answers.found(k), k)).mean()),
-        {
+        name=way.name,
+        mode=way.mode,
+        ranking=way.ranking,
+        mmv=mmv,
+        mmv_macro=mmv_macro,
+        map=ap,
+        map_macro=ap_macro,
+        mmv_released=mmv_old,
+        mmv_released_macro=mmv_old_macro,
+        map_released=ap_old,
+        map_released_macro=ap_old_macro,
+        top1=top1,
+        topk=topk,
+        top1_macro=top1_macro,
+        topk_macro=topk_macro,
+        short=float(answers.short(k).mean()),
+        why_short=answers.why_short(k),
+        filled=float((answers.ranked < np.minimum(answers.found(k), k)).mean()),
+        per_label={
             questions.labels[label]: LabelScores(
                 int((truth == label).sum()),
                 mmv_each[label],
                 ap_each[label],
                 top1_each[label],
                 topk_each[label],
+                mmv_old_each[label],
+                ap_old_each[label],
             )
-            for label in used.tolist()
+            for label in resamples.labels.tolist()
         },
+        matrices=tuple(
+            _matrices(value, labels[at], answers.distances[at, :k], questions.take(at.tolist()), threshold)
+            for value, at in _groups(questions)
+        ),
+        latency=latency,
+        recall=recall,
+    )
+
+
+def chance_level(questions: Questions) -> float:
+    """Return the macro-averaged share that is right by guessing among the labels of queries answered from the same slides."""
+    share = np.zeros(len(questions))
+    for _, at in _groups(questions):
+        share[at] = 1 / len(np.unique(questions.truth[at]))
+    labels = np.unique(questions.truth)
+    return (
+        float(np.mean([share[questions.truth == label].mean() for label in labels])) if len(labels) else 0.0
+    )
+
+
+def _groups(questions: Questions) -> list[tuple[str, Ints]]:
+    """Return the queries answered from the same slides, by the value they share."""
+    members: dict[str, list[int]] = {}
+    for i, within in enumerate(questions.within):
+        members.setdefault(within.casefold(), []).append(i)
+    return [(questions.within[at[0]].partition("=")[2], np.array(at, np.int64)) for at in members.values()]
+
+
+def _matrices(
+    value: str, labels: Ints, distances: NDArray[np.float64], questions: Questions, threshold: int
+) -> Matrices:
+    used, n = np.unique(questions.truth), len(questions.labels)
+    confusion = confusion_matrix(labels, questions.truth, n)[:, used]
+    hamming = hamming_matrix(labels, distances, questions.truth, n, threshold)
+    # Labels that no query has share the last line with "none".
+    others = np.setdiff1d(np.arange(n + 1), used)
+    return Matrices(
+        value,
+        len(questions),
+        tuple(questions.labels[label] for label in used.tolist()),
         np.vstack([confusion[used], confusion[others].sum(axis=0)]),
         hamming[np.ix_(used, used)],
-        latency,
-        recall,
     )

@@ -1,4 +1,4 @@
-"""How long a search takes, over growing databases, and what a database takes on disk."""
+"""How long a search takes and what it finds, over growing databases, and what a database takes on disk."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from napari_fish.names import Mode
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.engine import search
 from napari_fish.search.params import SearchParams
+from napari_fish.search.recall import measure_recall
 from napari_fish.search.values import Query
 
 #: Searches that are timed, one after the other.
@@ -98,7 +99,7 @@ def growing(
     params
         How to search; the mode varies.
     seed
-        For the parts and the queries.
+        For the parts, the queries and the mosaics asked for.
     should_stop
         Asked before each search.
     """
@@ -110,7 +111,7 @@ def growing(
     for size in sizes:
         part = MemoryStore(store.words, (_taken(store, int(i)) for i in np.sort(order[:size])))
         part.train_cells(ClusterParams(), threads=params.threads)
-        yield from _rows(part, "part of the database", size, queries, fixed, should_stop)
+        yield from _rows(part, "part of the database", size, queries, fixed, seed, should_stop)
 
 
 def augmented(
@@ -157,7 +158,7 @@ def augmented(
             )
         grown = MemoryStore(store.words, slides)
         grown.train_cells(ClusterParams(), threads=params.threads)
-        yield from _rows(grown, f"{COPIES} x{factor}", len(living), queries, fixed, should_stop)
+        yield from _rows(grown, f"{COPIES} x{factor}", len(living), queries, fixed, seed, should_stop)
 
 
 def noisy_copies(
@@ -199,15 +200,25 @@ def _rows(
     slides: int,
     queries: Sequence[Query],
     params: SearchParams,
+    seed: int,
     should_stop: ShouldStop | None,
 ) -> Iterator[SpeedRow]:
     ways = [replace(params, mode=mode) for mode in _MODES]
-    single = [replace(q, keys=q.keys[:1], barcodes=q.barcodes[:1], boxes=q.boxes[:1]) for q in queries]
+    dice = np.random.default_rng(seed)
+    single = [_one_mosaic(query, int(dice.integers(len(query)))) for query in queries]
     patch = time_searches(store, single, [replace(way, ranking="label-free") for way in ways], should_stop)
     several = [query for query in queries if len(query) > 1]
     whole = time_searches(store, several, ways, should_stop) if several else [None] * len(ways)
     for way, one, many in zip(ways, patch, whole, strict=True):
-        yield SpeedRow(what, slides, len(store), way.mode, one, many)
+        if should_stop is not None and should_stop():
+            raise Cancelled("the evaluation was stopped.")
+        recall = measure_recall(store, way, seed=seed)
+        yield SpeedRow(what, slides, len(store), way.mode, one, many, recall)
+
+
+def _one_mosaic(query: Query, i: int) -> Query:
+    at = slice(i, i + 1)
+    return replace(query, keys=query.keys[at], barcodes=query.barcodes[at], boxes=query.boxes[at])
 
 
 def storage_of(folder: Path, slides: int, mosaics: int) -> Storage:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,13 @@ from napari_fish.database.protocol import Store
 from napari_fish.errors import Cancelled, FishError
 from napari_fish.evaluate.answers import Answers, Questions
 from napari_fish.evaluate.asking import queries_of
-from napari_fish.evaluate.cache import Cache
+from napari_fish.evaluate.cache import Cache, content_of
 from napari_fish.evaluate.params import EvaluateParams, Level, Way
 from napari_fish.evaluate.running import ask_all
 from napari_fish.evaluate.speed import TIMED, augmented, growing, sample_of, time_searches
 from napari_fish.evaluate.values import SpeedRow, Times
 from napari_fish.search.calibrate import threshold_of
-from napari_fish.search.recall import measure_recall
+from napari_fish.search.recall import Recall, measure_recall
 
 Progress = Callable[[int, int], None]
 ShouldStop = Callable[[], bool]
@@ -50,9 +51,9 @@ class Run:
             name: p[name]
             for name in ("target", "within", "where", "query_where", "sample", "threshold", "fill", "seed")
         }
-        digests = [store.digest(), source.digest()] if cache is not None else []
+        contents = [content_of(one) for one in (store, source)] if cache is not None else []
         threshold = threshold_of(store, params.threshold)[0]
-        self.cache = Cache(cache, {**asked, "level": level, "digests": digests, "bits": threshold})
+        self.cache = Cache(cache, {**asked, "level": level, "contents": contents, "bits": threshold})
         extra = params.speed + params.augment
         self._total = _ASK + _TIME + extra * _ASK
         self._done = 0
@@ -110,24 +111,34 @@ class Run:
         self._report(self._done)
         return [Times(middle, low, high, int(n)) for middle, low, high, n in table.tolist()]
 
-    def recalls(self, ways: Sequence[Way]) -> list[float]:
+    def recalls(self, ways: Sequence[Way]) -> list[Recall]:
         """Measure how many of the true neighbours each mode finds."""
-        found: list[float] = []
-        measured: dict[str, float] = {}
+        found: list[Recall] = []
+        measured: dict[str, Recall] = {}
         for way in ways:
             if self.should_stop is not None and self.should_stop():
                 raise Cancelled("the evaluation was stopped.")
             if way.mode not in measured:
-                kept = self.cache.load(what="recall", mode=way.mode)
-                if kept is None:
-                    recall = measure_recall(self.store, self.params.as_users_search(way)).recall
-                    kept = {"recall": np.array(recall)}
-                    self.cache.save(kept, what="recall", mode=way.mode)
-                measured[way.mode] = float(kept["recall"])
+                measured[way.mode] = self._recall(way)
             found.append(measured[way.mode])
         self._done = _ASK + _TIME
         self._report(self._done)
         return found
+
+    def _recall(self, way: Way) -> Recall:
+        about = {"what": "recall", "mode": way.mode}
+        kept = self.cache.load(**about)
+        if kept is None:
+            search = self.params.as_users_search(way)
+            measured = measure_recall(self.store, search, within=self.params.within)
+            kept = {
+                name: np.array(np.nan if value is None else value) for name, value in asdict(measured).items()
+            }
+            self.cache.save(kept, **about)
+        share = float(kept["recall"])
+        return Recall(
+            str(kept["mode"]), int(kept["k"]), None if np.isnan(share) else share, int(kept["queries"])
+        )
 
     def speed(self) -> list[SpeedRow]:
         """Time searches over growing databases, where that is wanted."""
@@ -135,20 +146,28 @@ class Run:
         search = replace(p.as_users_search(Way("", "exact", "auto")), where=())
         common: dict[str, Any] = {"seed": p.seed, "should_stop": self.should_stop}
         if p.speed:
-            rows += self._timed(growing(self.store, self.questions, self.source, search, **common), 20)
+            made = growing(self.store, self.questions, self.source, search, **common)
+            rows += self._timed("speed", made, 20)
         if p.augment:
             if not isinstance(self.store, DiskStore):
                 raise FishError("Copies with noise need a database on disk that keeps its latent codes.")
             made = augmented(self.store, self.store.folder, self.questions, self.source, search, **common)
-            rows += self._timed(made, 12)
+            rows += self._timed("augment", made, 12)
         return rows
 
-    def _timed(self, rows: Any, expected: int) -> list[SpeedRow]:
-        found = []
-        for row in rows:
-            found.append(row)
-            self._report(self._done + _ASK * min(len(found), expected) // expected)
+    def _timed(self, what: str, rows: Iterator[SpeedRow], expected: int) -> list[SpeedRow]:
+        kept = self.cache.load(what=what)
+        found: list[SpeedRow] = []
+        if kept is not None:
+            found = [SpeedRow.read(row) for row in json.loads(str(kept["rows"]))]
+        else:
+            for row in rows:
+                found.append(row)
+                self._report(self._done + _ASK * min(len(found), expected) // expected)
+            text = json.dumps([asdict(row) for row in found])
+            self.cache.save({"rows": np.array(text)}, what=what)
         self._done += _ASK
+        self._report(self._done)
         return found
 
     def finish(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from napari_fish.evaluate.metrics import Score
+from napari_fish.evaluate.metrics import FIXED_DIVISOR, Definition, Score
 from napari_fish.evaluate.values import Evaluation, SpeedRow, WayScores
 
 Table = tuple[list[str], list[list[str]]]
@@ -12,8 +12,10 @@ Table = tuple[list[str], list[list[str]]]
 
 
 def interval(score: Score) -> str:
-    """Write a share with its interval."""
-    return f"{score.value:.3f} [{score.low:.2f}, {score.high:.2f}]"
+    """Write a share with its interval, where it has one."""
+    return f"{score.value:.3f}" + (
+        "" if score.interval is None else " [{:.2f}, {:.2f}]".format(*score.interval)
+    )
 
 
 def ways_table(ways: Sequence[WayScores], k: int, level: str) -> Table:
@@ -28,7 +30,7 @@ def ways_table(ways: Sequence[WayScores], k: int, level: str) -> Table:
                 way.name if level == "patch" or way.ranking == way.name else f"{way.name}, ranking {way.ranking}",
                 interval(way.mmv_macro), interval(way.mmv), interval(way.map_macro), interval(way.map),
                 interval(way.top1), interval(way.topk), f"{100 * way.short:.1f} %", f"{100 * way.filled:.1f} %",
-                "" if way.recall is None else f"{way.recall:.3f}",
+                "" if way.recall is None else str(way.recall),
                 "" if time is None else f"{time.median:.1f}", "" if time is None else f"{time.p95:.1f}",
             ]
         )  # fmt: skip
@@ -37,21 +39,34 @@ def ways_table(ways: Sequence[WayScores], k: int, level: str) -> Table:
     return head, lines
 
 
-def definitions_table(ways: Sequence[WayScores], k: int) -> Table:
-    """Return the paper's definitions and those of the published program side by side."""
-    head = ["", f"mMV@{k}, short answers need more than ⌈k/2⌉ (paper)", "… need ⌈k/2⌉ (released)",
-            f"mAP@{k}, divided by the relevant ones (paper)", "… divided by 5 (released)"]  # fmt: skip
+def definitions_table(ways: Sequence[WayScores], k: int, definition: Definition) -> Table:
+    """Return the definitions in use and those of the published program side by side."""
+    short = f"mMV@{k}, short answers need {'more than ⌈k/2⌉' if definition.short == '>' else '⌈k/2⌉'}"
+    divided = (
+        f"mAP@{k}, divided by {'the relevant ones' if definition.divisor == 'relevant' else FIXED_DIVISOR}"
+    )
+    head = ["", f"{short}: macro", "all", "⌈k/2⌉ (released): macro", "all",
+            f"{divided}: macro", "all", f"{FIXED_DIVISOR} (released): macro", "all"]  # fmt: skip
     return head, [
-        [way.name, *(interval(s) for s in (way.mmv, way.mmv_released, way.map, way.map_released))]
+        [
+            way.name,
+            *(interval(s) for s in (way.mmv_macro, way.mmv, way.mmv_released_macro, way.mmv_released)),
+            *(interval(s) for s in (way.map_macro, way.map, way.map_released_macro, way.map_released)),
+        ]
         for way in ways
     ]
 
 
 def labels_table(way: WayScores, k: int) -> Table:
     """Return one line a label."""
-    head = ["", "queries", f"mMV@{k}", f"mAP@{k}", "top-1", f"top-{k}"]
+    head = ["", "queries", f"mMV@{k}", f"mAP@{k}", "top-1", f"top-{k}", "mMV as released", "mAP as released"]
     return head, [
-        [label, str(one.n), *(interval(s) for s in (one.mmv, one.map, one.top1, one.topk))]
+        [
+            label,
+            str(one.n),
+            *(interval(s) for s in (one.mmv, one.map, one.top1, one.topk)),
+            *(interval(s) for s in (one.mmv_released, one.map_released)),
+        ]
         for label, one in way.per_label.items()
     ]
 
@@ -67,7 +82,8 @@ def short_table(ways: Sequence[WayScores]) -> Table:
 
 def speed_table(rows: Sequence[SpeedRow]) -> Table:
     """Return one line a size and mode."""
-    head = ["", "slides", "mosaics", "mode", "patch: median ms", "5 to 95 %", "slide: median ms", "5 to 95 %"]
+    head = ["", "slides", "mosaics", "mode", "patch: median ms", "5 to 95 %", "slide: median ms", "5 to 95 %",
+            "recall"]  # fmt: skip
     lines = []
     for row in rows:
         line = [row.what, str(row.slides), str(row.mosaics), row.mode]
@@ -75,7 +91,7 @@ def speed_table(rows: Sequence[SpeedRow]) -> Table:
             line += (
                 ["", ""] if times is None else [f"{times.median:.2f}", f"{times.p5:.2f} to {times.p95:.2f}"]
             )
-        lines.append(line)
+        lines.append([*line, str(row.recall)])
     return head, lines
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.evaluate.metrics import Score
+from napari_fish.evaluate.metrics import Definition, Score
+from napari_fish.search.recall import Recall
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class LabelScores:
         Queries.
     mmv, map, top1, topk
         Majority of the first k right, average precision, first right, any of k right.
+    mmv_released, map_released
+        As the published program computes them.
     """
 
     n: int
@@ -29,6 +32,32 @@ class LabelScores:
     map: Score
     top1: Score
     topk: Score
+    mmv_released: Score
+    map_released: Score
+
+
+@dataclass(frozen=True, eq=False)
+class Matrices:
+    """Who is taken for whom among queries that are answered from the same slides.
+
+    Attributes
+    ----------
+    within
+        The value they share, such as a site; empty where all are answered from everywhere.
+    n
+        Queries.
+    labels
+        The labels these have.
+    confusion : int64, shape (n_labels + 1, n_labels)
+    hamming : float64, shape (n_labels, n_labels)
+        See :mod:`~napari_fish.evaluate.matrices`.
+    """
+
+    within: str
+    n: int
+    labels: tuple[str, ...]
+    confusion: NDArray[np.int64]
+    hamming: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -56,8 +85,8 @@ class WayScores:
     name, mode, ranking
         What was asked for.
     mmv, mmv_macro, map, map_macro
-        Over all queries and averaged over labels, as the paper defines them.
-    mmv_released, map_released
+        Over all queries and averaged over labels, as the paper defines them unless another definition was chosen.
+    mmv_released, mmv_released_macro, map_released, map_released_macro
         As the published program computes them: short answers right with ceil(k / 2), precision divided by 5.
     top1, topk, top1_macro, topk_macro
         First right; any of k right.
@@ -69,13 +98,12 @@ class WayScores:
         Share of queries completed from exact search.
     per_label
         The same for each label.
-    confusion : int64, shape (n_labels + 1, n_labels)
-    hamming : float64, shape (n_labels, n_labels)
-        See :mod:`~napari_fish.evaluate.matrices`.
+    matrices
+        One for each value that answers were kept within, or one for all.
     latency
         Of single searches; None where not measured.
     recall
-        Share of true neighbours found; None where not measured.
+        How many of the true neighbours were found, and on how many mosaics; None where not measured.
     """
 
     name: str
@@ -86,7 +114,9 @@ class WayScores:
     map: Score
     map_macro: Score
     mmv_released: Score
+    mmv_released_macro: Score
     map_released: Score
+    map_released_macro: Score
     top1: Score
     topk: Score
     top1_macro: Score
@@ -95,10 +125,9 @@ class WayScores:
     why_short: Mapping[str, int]
     filled: float
     per_label: Mapping[str, LabelScores]
-    confusion: NDArray[np.int64]
-    hamming: NDArray[np.float64]
+    matrices: tuple[Matrices, ...]
     latency: Times | None = None
-    recall: float | None = None
+    recall: Recall | None = None
 
 
 @dataclass(frozen=True)
@@ -115,6 +144,8 @@ class SpeedRow:
         How it was searched.
     patch, slide
         Times of a search for one mosaic, and for a whole slide; None where there was nothing to ask.
+    recall
+        Against exact search, on mosaics of what was searched.
     """
 
     what: str
@@ -123,6 +154,20 @@ class SpeedRow:
     mode: str
     patch: Times
     slide: Times | None
+    recall: Recall
+
+    @classmethod
+    def read(cls, kept: Mapping[str, Any]) -> SpeedRow:
+        """Make a row of what :func:`dataclasses.asdict` made of one."""
+        slide = kept["slide"]
+        return cls(
+            **{
+                **kept,
+                "patch": Times(**kept["patch"]),
+                "slide": None if slide is None else Times(**slide),
+                "recall": Recall(**kept["recall"]),
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -191,6 +236,12 @@ class Evaluation:
         θ_h in bits.
     labels
         The labels that queries have.
+    chance
+        Macro-averaged share that would be right by guessing among the labels that queries may get.
+    within
+        The column whose value answers share with their query; empty for none.
+    definition
+        What right means for short answers, and what average precision is divided by.
     ways, ablation
         Lines of the tables.
     storage
@@ -217,6 +268,9 @@ class Evaluation:
     n_patients: int
     threshold: int
     labels: tuple[str, ...]
+    chance: float
+    within: str
+    definition: Definition
     ways: tuple[WayScores, ...]
     ablation: tuple[WayScores, ...] = ()
     storage: Storage | None = None

@@ -8,7 +8,7 @@ import numpy as np
 
 from napari_fish.database.protocol import Store
 from napari_fish.search.calibrate import living_rows, threshold_of
-from napari_fish.search.filters import exclusion_mask
+from napari_fish.search.filters import exclusion_mask, slide_mask
 from napari_fish.search.neighbours import batches, exact, find_neighbours
 from napari_fish.search.params import SearchParams
 from napari_fish.search.values import Query
@@ -25,28 +25,33 @@ class Recall:
     k
         Neighbours looked at.
     recall
-        Share of hits at most as far as the k-th true neighbour; 1.0 where there was nothing to find.
+        Share of hits at most as far as the k-th true neighbour; None where no mosaic had any, so that nothing was measured.
     queries
         Mosaics that had something to find.
     """
 
     mode: str
     k: int
-    recall: float
+    recall: float | None
     queries: int
+
+    def __str__(self) -> str:
+        return f"{'-' if self.recall is None else f'{self.recall:.3f}'} (n={self.queries})"
 
 
 def measure_recall(
-    store: Store, params: SearchParams, *, k: int = 10, queries: int = 100, seed: int = 0
+    store: Store, params: SearchParams, *, within: str = "", k: int = 10, queries: int = 100, seed: int = 0
 ) -> Recall:  # fmt: skip
     """Compare a mode with exact search on mosaics of the database, their own patients left out.
 
-    Only neighbours within the threshold count: beyond it no mode looks.
+    Only neighbours within the threshold, and on slides that the filters allow, count: no mode looks elsewhere.
 
     Parameters
     ----------
     store, params
         The database and the mode to measure.
+    within
+        A column: neighbours of a mosaic are on slides that share its slide's value; empty for anywhere.
     k
         Neighbours looked at.
     queries
@@ -67,11 +72,18 @@ def measure_recall(
         mine, record = slides == slide, store.slides[slide]
         nowhere = np.zeros((int(mine.sum()), 4), np.int32)
         sample.append(Query(record.name, keys[mine], barcodes[mine], nowhere, record.slide, record.patient))
+    allowed = slide_mask(store.slides, params.where)
+    groups = store.slides.codes(within)[0] if within else np.zeros(len(store.slides), np.int32)
     found = wanted = asked = 0
     mode: str = params.mode
     deep = replace(params, neighbours=max(k, params.neighbours))
     for batch in batches(sample, len(store.slides)):
-        masks = [exclusion_mask(store.slides, query.slide, query.patient) for query in batch]
+        masks = [
+            allowed
+            & (groups == groups[store.slides.number(query.slide)])
+            & exclusion_mask(store.slides, query.slide, query.patient)
+            for query in batch
+        ]
         codes = [query.barcodes for query in batch]
         truths = exact(store, codes, masks, k=k, radius=most, threads=params.threads)
         answers = find_neighbours(store, batch, deep, threshold, masks)
@@ -82,4 +94,4 @@ def measure_recall(
                     asked += 1
                     wanted += len(true)
                     found += int((near[: len(true)] <= true[-1]).sum())
-    return Recall(mode, k, found / wanted if wanted else 1.0, asked)
+    return Recall(mode, k, found / wanted if wanted else None, asked)

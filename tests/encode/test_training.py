@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from napari_fish.encode.bundle import load_bundle
-from napari_fish.encode.recipe import read_recipe, train_slides
+from napari_fish.encode.recipe import Recipe, read_recipe, train_recipe, train_slides
 from napari_fish.encode.sources import Crops, TissueSource
 from napari_fish.encode.train import STATE_FILE, train_vqvae
 from napari_fish.encode.trainparams import VQTrainParams
@@ -114,6 +114,36 @@ def test_own_images_train_a_texture_code_on_the_keys_of_another_bundle(folder, t
     assert card.barcode == "projection" and card.barcode_length == 1024
     assert bundle.tensors["texture.projection"].shape == (992, 1024)
     assert np.array_equal(bundle.card.order, tiny_bundle.card.order)
+
+
+@pytest.fixture
+def shuffled(tiny_bundle, tmp_path):
+    """A bundle whose order no computation would give, at 1 µm/px."""
+    from napari_fish.encode.bundle import save_bundle
+
+    order = tuple(np.random.default_rng(3).permutation(128).tolist())
+    card = tiny_bundle.card.renamed(order=order, mpp=1.0, training="made-up slides", licence="CC0")
+    return save_bundle(card, tiny_bundle.tensors, tmp_path / "base"), tmp_path / "base"
+
+
+@pytest.mark.parametrize("texture", ["lite0", "densenet121"])
+def test_keys_that_are_taken_over_stay_what_they_were(folder, shuffled, tmp_path, texture):
+    base, where = shuffled
+    card = train_slides([folder], tmp_path / "own", texture=texture, keys_from=where)
+    assert (card.order, card.mpp, card.width) == (base.order, 1.0, base.width)
+    assert "made-up slides" in card.training and "CC0" in card.licence
+    tensors = load_bundle(tmp_path / "own").tensors
+    kept = [k for k in load_bundle(where).tensors if k.startswith("vqvae.")]
+    assert kept and all(np.array_equal(tensors[k], load_bundle(where).tensors[k]) for k in kept)
+
+
+def test_a_recipe_for_the_papers_texture_keeps_its_scale_title_and_licence(folder, tmp_path):
+    source = (TissueSource(folder),)
+    params = replace(QUICK, steps=1, mpp=1.0)
+    recipe = Recipe("mine", "of my own", "MIT", "my tissue", source, source, params, None)
+    card = train_recipe(recipe, tmp_path / "own")
+    assert (card.title, card.mpp, card.training) == ("of my own", 1.0, "my tissue")
+    assert card.licence.startswith("MIT; DenseNet-121")
 
 
 def test_the_same_seed_gives_the_same_texture_code(folder):

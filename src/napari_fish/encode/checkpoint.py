@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from napari_fish.errors import EncoderError
 if TYPE_CHECKING:
     from torch import Tensor
 
+DENSENET_LICENCE = "DenseNet-121: BSD-3-Clause (torchvision)"
 # The container of a residual block may have any name in a published file; its numbering may not.
 _NAME = re.compile(r"(?:module\.)?(encoder|decoder)\.(\d+)\.(?:([A-Za-z_]\w*)\.)?((?:\d+\.)?[a-z_]+)$")
 
@@ -141,7 +142,7 @@ def read_semantic_order(path: Path) -> NDArray[np.uint8]:
 
 
 def paper_card(
-    width: int, order: NDArray[np.uint8], identity: str = "fish-paper", training: str = ""
+    width: int, order: Sequence[int] | NDArray[np.uint8], identity: str = "fish-paper", training: str = ""
 ) -> Card:
     """Return the card of the paper's pair of networks for a given VQ-VAE."""
     from napari_fish.encode.densenet import DENSENET_SHA256, DENSENET_SOURCE
@@ -156,7 +157,7 @@ def paper_card(
         barcode_length=1024,
         threshold=128,
         training=training,
-        licence="that of the imported checkpoint; DenseNet-121: BSD-3-Clause (torchvision)",
+        licence=f"that of the imported checkpoint; {DENSENET_LICENCE}",
     )
 
 

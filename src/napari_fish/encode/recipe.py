@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from napari_fish.encode.bundle import load_bundle, save_bundle
 from napari_fish.encode.card import PROJECTION, Card, TextureSpec
+from napari_fish.encode.checkpoint import DENSENET_LICENCE, paper_card
 from napari_fish.encode.keys import semantic_order
 from napari_fish.encode.selfsupervise import train_network
 from napari_fish.encode.sources import TissueSource
@@ -134,40 +135,75 @@ def train_recipe(
         The new bundle's card.
     """
     folder = work or out.with_name(out.stem + "-training")
+    base: Card | None = None
     if keys_from is not None:
-        base = load_bundle(keys_from)
-        recipe = replace(recipe, vqvae=replace(recipe.vqvae, width=base.card.width))
-        vqvae = {k: v for k, v in base.tensors.items() if k.startswith("vqvae.")}
+        bundle = load_bundle(keys_from)
+        base, vqvae = bundle.card, {k: v for k, v in bundle.tensors.items() if k.startswith("vqvae.")}
     else:
         model = train_vqvae(
             recipe.sources, folder, recipe.vqvae, device=device, progress=progress, should_stop=should_stop
         )
         vqvae = {f"vqvae.{k}": v for k, v in model.state_dict().items() if v.dim()}
     if recipe.texture is None:
-        return assemble(recipe, vqvae, None, out)
+        return assemble(recipe, vqvae, None, out, base=base)
     sources, learned = recipe.texture_sources, recipe.texture
+    mpp = base.mpp if base else recipe.vqvae.mpp
     network = None
     if recipe.network is not None:
         network = train_network(
-            sources, folder, learned, recipe.network, progress=progress, should_stop=should_stop
+            sources, folder, learned, recipe.network, mpp=mpp, progress=progress, should_stop=should_stop
         )
         network = network.half().float()  # the code must fit the weights as they are shipped
-    code = train_texture(sources, learned, network, progress=texture_progress, should_stop=should_stop)
-    return assemble(recipe, vqvae, code, out, network)
+    code = train_texture(
+        sources, learned, network, mpp=mpp, progress=texture_progress, should_stop=should_stop
+    )
+    return assemble(recipe, vqvae, code, out, network, base)
 
 
 def assemble(
-    recipe: Recipe, vqvae: dict[str, Any], code: TextureCode | None, out: Path, network: Any = None
+    recipe: Recipe,
+    vqvae: dict[str, Any],
+    code: TextureCode | None,
+    out: Path,
+    network: Any = None,
+    base: Card | None = None,
 ) -> Card:
-    """Put a trained VQ-VAE, a texture code and, if it was trained, its network together; write the bundle."""
+    """Put the two halves of an encoder together and write the bundle.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What the card says.
+    vqvae : dict of str to Tensor
+        ``vqvae.*``.
+    code : TextureCode or None
+        The learned planes; None keeps the paper's texture.
+    out : Path
+        The bundle to write.
+    network : LiteTexture, optional
+        The texture network, where it was trained.
+    base : Card, optional
+        Card of the bundle whose VQ-VAE this is; its order, scale and credits hold for the keys.
+    """
     import torch
 
-    from napari_fish.encode.checkpoint import paper_card
-
-    order = semantic_order(vqvae["vqvae.codebook.embedding.weight"].numpy())
+    if base is None:
+        width, mpp = recipe.vqvae.width, recipe.vqvae.mpp
+        order = tuple(semantic_order(vqvae["vqvae.codebook.embedding.weight"].numpy()).tolist())
+    else:
+        width, mpp, order = base.width, base.mpp, base.order
     if code is None or recipe.texture is None:
-        card = paper_card(recipe.vqvae.width, order, recipe.id, recipe.training)
+        card = paper_card(width, order, recipe.id).renamed(
+            title=recipe.title,
+            mpp=mpp,
+            training=recipe.training if base is None else base.training,
+            licence=_joined(recipe.licence if base is None else base.licence, DENSENET_LICENCE),
+        )
         return save_bundle(card, vqvae, out)
+    training, licence = recipe.training, recipe.licence
+    if base is not None:
+        training = _joined(training, base.training and f"keys ({base.id}): {base.training}")
+        licence = _joined(licence, base.licence and f"keys ({base.id}): {base.licence}")
     options: dict[str, Any] = {
         "blocks": list(recipe.texture.blocks),
         "input_px": recipe.texture.input_px,
@@ -180,14 +216,14 @@ def assemble(
     card = Card(
         id=recipe.id,
         title=recipe.title,
-        width=recipe.vqvae.width,
-        order=tuple(int(v) for v in order),
+        width=width,
+        order=order,
         texture=spec,
         barcode=PROJECTION,
         barcode_length=recipe.texture.bits,
-        mpp=recipe.vqvae.mpp,
-        training=recipe.training,
-        licence=recipe.licence,
+        mpp=mpp,
+        training=training,
+        licence=licence,
     )
     tensors = {
         **vqvae,
@@ -196,6 +232,10 @@ def assemble(
         "texture.thresholds": torch.from_numpy(code.thresholds),
     }
     return save_bundle(card, tensors, out)
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
 
 
 def train_slides(

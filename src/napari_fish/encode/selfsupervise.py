@@ -36,6 +36,7 @@ def train_network(
     texture: TextureTrainParams,
     params: SelfSupervision | None = None,
     *,
+    mpp: float = 0.5,
     progress: Callable[[TrainReport], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> LiteTexture:
@@ -51,6 +52,8 @@ def train_network(
         Which blocks are read, and how many fields a slide gives.
     params : SelfSupervision, optional
         How to train.
+    mpp : float
+        µm per px of the fields of a slide; an image is a field as it is.
     progress : callable, optional
         Called with a :class:`TrainReport` every few steps; its ``validation`` is the contrastive loss
         on held-out fields.
@@ -63,7 +66,7 @@ def train_network(
         The network with the least loss on held-out fields, in evaluation mode.
     """
     keep_triton_out()
-    run = _Run(sources, folder, texture, params or SelfSupervision())
+    run = _Run(sources, folder, texture, params or SelfSupervision(), mpp)
     run.go(progress, should_stop)
     return run.best()
 
@@ -77,12 +80,13 @@ class _Run:
         folder: Path,
         texture: TextureTrainParams,
         params: SelfSupervision,
+        mpp: float,
     ) -> None:
         import torch
 
         self.params, self.state_file = params, folder / STATE_FILE
         folder.mkdir(parents=True, exist_ok=True)
-        self._keep_fields(sources, texture)
+        self._keep_fields(sources, texture, mpp)
         torch.manual_seed(params.seed)
         self.network = _start(texture, params)
         self.head = _head(sum(self.network.depths), params.head)
@@ -99,7 +103,7 @@ class _Run:
         if self.state_file.exists():
             self._resume()
 
-    def _keep_fields(self, sources: Sequence[TissueSource], texture: TextureTrainParams) -> None:
+    def _keep_fields(self, sources: Sequence[TissueSource], texture: TextureTrainParams, mpp: float) -> None:
         """Decode every field once, small enough for all of them to stay in memory."""
         from PIL import Image
 
@@ -107,7 +111,7 @@ class _Run:
         fields: list[list[NDArray[np.uint8]]] = [[] for _ in sources]
         self.held: list[NDArray[np.uint8]] = []
         rng = np.random.default_rng([p.seed, 2])
-        for owner, pixels in tissue_fields(sources, per_slide=texture.per_slide, seed=p.seed):
+        for owner, pixels in tissue_fields(sources, per_slide=texture.per_slide, mpp=mpp, seed=p.seed):
             small = np.asarray(Image.fromarray(pixels).resize(side, Image.Resampling.BICUBIC))
             (self.held if rng.random() < p.held_out else fields[owner]).append(small)
         self.fields = [group for group in fields if group]

@@ -94,6 +94,7 @@ def view_features(
     params: TextureTrainParams,
     network: LiteTexture | None = None,
     *,
+    mpp: float = 0.5,
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
@@ -107,6 +108,8 @@ def view_features(
         How.
     network : LiteTexture, optional
         What computes the features; EfficientNet-Lite0 as its package ships it by default.
+    mpp : float
+        µm per px of the fields of a slide; an image is a field as it is.
     progress : callable, optional
         Called with the number of fields done.
     should_stop : callable, optional
@@ -127,7 +130,7 @@ def view_features(
     chance = torch.Generator().manual_seed(params.seed)
     rng = np.random.default_rng(params.seed)
     rows, owners = [], []
-    for owner, pixels in tissue_fields(sources, per_slide=params.per_slide, seed=params.seed):
+    for owner, pixels in tissue_fields(sources, per_slide=params.per_slide, mpp=mpp, seed=params.seed):
         if should_stop and should_stop():
             raise Cancelled("training of the texture code was stopped.")
         views = np.stack(list(random_crops(pixels, params.views, params.input_px, (params.area, 1), rng)))
@@ -234,6 +237,7 @@ def train_texture(
     params: TextureTrainParams | None = None,
     network: LiteTexture | None = None,
     *,
+    mpp: float = 0.5,
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
 ) -> TextureCode:
@@ -242,7 +246,9 @@ def train_texture(
 
     params = params or TextureTrainParams()
     network = network or texture_network(params)
-    features, owners = view_features(sources, params, network, progress=progress, should_stop=should_stop)
+    features, owners = view_features(
+        sources, params, network, mpp=mpp, progress=progress, should_stop=should_stop
+    )
     counts = np.bincount(owners, minlength=len(sources))
     weights = np.array([sources[o].weight / counts[o] for o in owners])
     groups = [(length, 1.0) for length in network.depths]

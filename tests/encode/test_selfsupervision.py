@@ -139,7 +139,7 @@ check_every = 3
 def test_weights_that_do_not_fit_the_card_are_refused(tiny_bundle):
     spec = replace(tiny_bundle.card.texture, weights="bundle")
     broken = replace(tiny_bundle, card=tiny_bundle.card.renamed(texture=spec))
-    with pytest.raises(EncoderError, match="do not fit its card"):
+    with pytest.raises(EncoderError, match="texture: the weights do not fit"):
         Encoder(broken, "cpu", PLAIN)
 
 

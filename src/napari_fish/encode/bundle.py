@@ -110,8 +110,10 @@ def save_bundle(card: Card, tensors: Mapping[str, Tensor], path: Path) -> Card:
     """
     from safetensors.torch import save
 
-    # a 0-d tensor cannot be viewed as bytes; counters of batch norm are of no use after training
-    kept = {k: v.detach().cpu().contiguous() for k, v in tensors.items() if v.dim()}
+    # counters of batch norm are of no use after training
+    kept = {
+        k: v.detach().cpu().contiguous() for k, v in tensors.items() if not k.endswith("num_batches_tracked")
+    }
     card = card.renamed(sha256=content_hash(card, kept))
     single = path.suffix == ".safetensors"
     path = Path(path)

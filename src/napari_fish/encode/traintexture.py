@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.encode.sources import TissueSource, tissue_fields
+from napari_fish.encode.sources import LeftOut, TissueSource, tissue_fields
 from napari_fish.errors import Cancelled, EncoderError
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def view_features(
     mpp: float = 0.5,
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
+    left_out: LeftOut | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
     """Compute features of several views of every field.
 
@@ -114,6 +115,8 @@ def view_features(
         Called with the number of fields done.
     should_stop : callable, optional
         Asked before every field.
+    left_out : callable, optional
+        Hears of files that cannot be opened.
 
     Returns
     -------
@@ -130,7 +133,8 @@ def view_features(
     chance = torch.Generator().manual_seed(params.seed)
     rng = np.random.default_rng(params.seed)
     rows, owners = [], []
-    for owner, pixels in tissue_fields(sources, per_slide=params.per_slide, mpp=mpp, seed=params.seed):
+    fields = tissue_fields(sources, per_slide=params.per_slide, mpp=mpp, seed=params.seed, left_out=left_out)
+    for owner, pixels in fields:
         if should_stop and should_stop():
             raise Cancelled("training of the texture code was stopped.")
         views = np.stack(list(random_crops(pixels, params.views, params.input_px, (params.area, 1), rng)))
@@ -240,6 +244,7 @@ def train_texture(
     mpp: float = 0.5,
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
+    left_out: LeftOut | None = None,
 ) -> TextureCode:
     """Learn the texture code of an encoder like ``fish-lite``; see :class:`TextureTrainParams`."""
     from napari_fish.encode.litetexture import COLOUR_BINS
@@ -247,7 +252,7 @@ def train_texture(
     params = params or TextureTrainParams()
     network = network or texture_network(params)
     features, owners = view_features(
-        sources, params, network, mpp=mpp, progress=progress, should_stop=should_stop
+        sources, params, network, mpp=mpp, progress=progress, should_stop=should_stop, left_out=left_out
     )
     counts = np.bincount(owners, minlength=len(sources))
     weights = np.array([sources[o].weight / counts[o] for o in owners])

@@ -88,6 +88,24 @@ def test_built_in_and_cached_encoders_are_listed_and_found_by_id(tiny_bundle):
     assert load_bundle("tiny").card == tiny_bundle.card
 
 
+def test_what_is_broken_is_listed_as_such_and_disables_nothing_else(tiny_bundle, monkeypatch):
+    save_bundle(tiny_bundle.card, tiny_bundle.tensors, cache_folder() / "encoders" / "mine")
+    (cache_folder() / "encoders" / "odd").mkdir()
+    (cache_folder() / "encoders" / "odd" / "card.json").write_bytes(b'{"id": "\xff\xfe"}')
+
+    class Broken:
+        name = "theirs"
+
+        def load(self):
+            raise ImportError("no module named theirs")
+
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [Broken()])
+    listed = {info.id: info for info in list_encoders()}
+    assert "no module named theirs" in listed["theirs"].problem and listed["theirs"].origin == "installed"
+    assert "card cannot be read" in listed["odd"].problem
+    assert not listed["fish-lite"].problem and load_bundle("tiny").card == tiny_bundle.card
+
+
 def test_an_unknown_encoder_names_the_known_ones(tiny_bundle):
     save_bundle(tiny_bundle.card, tiny_bundle.tensors, cache_folder() / "encoders" / "mine")
     with pytest.raises(EncoderError, match=r"no encoder 'fish-deluxe'.*tiny"):

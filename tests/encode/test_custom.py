@@ -151,12 +151,16 @@ def test_densenet_weights_that_cannot_be_had_name_the_way_out(tiny_bundle, monke
 
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
 
+    asked = {}
+
     def offline(*args, **kwargs):
+        asked.update(kwargs)
         raise OSError("no route to host")
 
     monkeypatch.setattr("torchvision.models._api.load_state_dict_from_url", offline)
     with pytest.raises(EncoderError, match="NAPARI_FISH_WEIGHTS"):
         imagenet_state()
+    assert asked["weights_only"] is True and asked["check_hash"] is True
     monkeypatch.setenv("NAPARI_FISH_WEIGHTS", str(tmp_path))
     (tmp_path / "densenet121-a639ec97.pth").write_bytes(b"wrong")
     with pytest.raises(EncoderError, match="SHA-256"):

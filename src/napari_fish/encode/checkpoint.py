@@ -119,7 +119,8 @@ def read_semantic_order(path: Path) -> NDArray[np.uint8]:
     Parameters
     ----------
     path : Path
-        A dict, 1-D tensor or array saved by PyTorch.
+        A dict, a 1-D tensor or a list saved by PyTorch. A NumPy array is refused: reading one needs more
+        names than the few that are allowed.
 
     Returns
     -------
@@ -129,13 +130,18 @@ def read_semantic_order(path: Path) -> NDArray[np.uint8]:
     import torch
 
     content = _load(path, _safe_globals())
-    if isinstance(content, Mapping):
-        pairs = {int(old): int(new) for old, new in content.items()}
-        values = [pairs.get(old, -1) for old in range(max(len(pairs), CODEWORDS))]
-    elif isinstance(content, (torch.Tensor, np.ndarray, list, tuple)):
-        values = [int(v) for v in content]
-    else:
-        raise EncoderError(f"{path}: a {type(content).__name__} is not a mapping of codes.")
+    try:
+        if isinstance(content, Mapping):
+            pairs = {int(old): int(new) for old, new in content.items()}
+            values = [pairs.get(old, -1) for old in range(max(len(pairs), CODEWORDS))]
+        elif isinstance(content, (torch.Tensor, list, tuple)):
+            values = [int(v) for v in content]
+        else:
+            raise TypeError(f"a {type(content).__name__}")
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise EncoderError(
+            f"{path}: this is not a mapping of codes ({error}). Was it swapped with the model's file?"
+        ) from error
     if sorted(values) != list(range(CODEWORDS)):
         raise EncoderError(f"{path}: this is not a permutation of the codes 0..{CODEWORDS - 1}.")
     return np.array(values, np.uint8)

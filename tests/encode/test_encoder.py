@@ -3,6 +3,7 @@ import pytest
 
 from napari_fish.encode import plan as plans
 from napari_fish.encode.barcode import unpack
+from napari_fish.encode.bundle import cache_folder
 from napari_fish.encode.encoder import Encoder, patch_from_image
 from napari_fish.encode.plan import PLAIN, Engine, Plan
 from napari_fish.errors import EncoderError
@@ -165,33 +166,69 @@ def test_the_self_test_picks_a_plan_that_agrees_and_remembers_it(tiny_bundle, mo
     trials = []
     real = plans.self_test
 
-    def counted(model, texture, device):
-        trials.append(1)
-        return real(model, texture, device, side=128)
+    def counted(model, texture, device, bits, side):
+        trials.append(side)
+        return real(model, texture, device, bits, 256)
 
     monkeypatch.setattr(plans, "self_test", counted)
     first = Encoder(tiny_bundle, "cpu").plan
-    assert Encoder(tiny_bundle, "cpu").plan == first and len(trials) == 1
-    plans._memory_file().write_text("rubbish")
+    assert Encoder(tiny_bundle, "cpu").plan == first and trials == [tiny_bundle.card.size]
+    (cache_folder() / plans.MEMORY).write_text("rubbish")
     Encoder(tiny_bundle, "cpu")
     assert len(trials) == 2
+    monkeypatch.setattr(plans, "candidate_plans", lambda device: [PLAIN])
+    assert Encoder(tiny_bundle, "cpu").plan == PLAIN and len(trials) == 3, "other plans, another test"
 
 
-def test_a_plan_that_changes_codes_is_never_chosen(tiny_bundle, monkeypatch):
+@pytest.fixture
+def tried(tiny_bundle, monkeypatch):
+    """The self-test with a plan of one's own making after the plain one."""
     import torch
 
     from napari_fish.encode.texture import make_texture
 
+    texture = make_texture(tiny_bundle.card, tiny_bundle.tensors, None)
     run = Engine.run
 
-    def fast_but_wrong(self, some):
-        if self.plan.fused:
-            return np.zeros((1, 8, 8), np.uint8), run(self, some)[1]
-        return run(self, some)
+    def choose(change, bits=lambda features: features > 1):
+        monkeypatch.setattr(plans, "candidate_plans", lambda device: [PLAIN, FUSED])
+        monkeypatch.setattr(
+            Engine, "run", lambda self, some: change(*run(self, some)) if self.plan.fused else run(self, some)
+        )
+        monkeypatch.setattr(plans, "_seconds", lambda engine, patch: 1.0 - engine.plan.fused)
+        return plans.self_test(lively_vqvae(), texture, torch.device("cpu"), bits, side=256)
 
-    monkeypatch.setattr(Engine, "run", fast_but_wrong)
-    texture = make_texture(tiny_bundle.card, tiny_bundle.tensors, None)
-    assert not plans.self_test(lively_vqvae(), texture, torch.device("cpu"), side=128).fused
+    return choose
+
+
+def test_a_plan_that_changes_codes_or_bits_is_never_chosen(tried):
+    assert tried(lambda codes, features: (codes, features)).fused
+    assert not tried(lambda codes, features: (codes * 0, features)).fused
+    assert not tried(lambda codes, features: (codes, -features)).fused
+
+
+def test_plans_are_judged_by_the_bits_of_the_encoder(tried):
+    def turned_round(codes, features):
+        return codes, features[:, ::-1]
+
+    assert tried(turned_round, bits=lambda features: features.sum(1, keepdims=True) > 0).fused
+    assert not tried(turned_round, bits=lambda features: features > features.mean()).fused
+
+
+def test_a_plan_that_fails_in_its_own_way_is_passed_over(tried):
+    def broken(codes, features):
+        raise SyntaxError("the compiler's own error")
+
+    assert tried(broken) == PLAIN
+
+
+def test_where_not_even_the_plain_plan_works_nothing_is_remembered(tiny_bundle, monkeypatch):
+    def broken(self, some):
+        raise RuntimeError("no such operator")
+
+    monkeypatch.setattr(Engine, "run", broken)
+    assert Encoder(tiny_bundle, "cpu").plan == PLAIN
+    assert not (cache_folder() / plans.MEMORY).exists()
 
 
 def test_wrongly_shaped_patches_are_refused(encoder):

@@ -82,7 +82,7 @@ class Encoder:
             )
         torch_device = pick_device(device)
         model.eval()
-        self.plan = plan or choose_plan(model, texture, torch_device, self.card)
+        self.plan = plan or choose_plan(model, texture, torch_device, self.card, self._bits)
         self._engine = Engine(model, texture, torch_device, self.plan)
         self._batch = self.plan.batch
         self._turn = threading.Lock()

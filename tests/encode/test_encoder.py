@@ -237,6 +237,61 @@ def test_wrongly_shaped_patches_are_refused(encoder):
     assert len(encoder.encode(np.zeros((0, 1024, 1024, 3), np.uint8))) == 0
 
 
+def test_a_barcode_of_another_length_than_the_card_says_is_refused(tiny_bundle, patches):
+    card = tiny_bundle.card.renamed(barcode_length=100)
+    short = Encoder(type(tiny_bundle)(card, tiny_bundle.tensors), "cpu", PLAIN)
+    with pytest.raises(EncoderError, match="gives 144 bits, its card says 100"):
+        short.encode(patches[:1])
+
+
+def test_planes_that_do_not_fit_the_card_are_refused(tiny_bundle, patches):
+    import torch
+
+    def planes(features, bits, thresholds):
+        card = tiny_bundle.card.renamed(barcode="projection", barcode_length=64)
+        more = {
+            "texture.projection": torch.ones(features, bits),
+            "texture.thresholds": torch.zeros(thresholds),
+        }
+        return Encoder(type(tiny_bundle)(card, {**tiny_bundle.tensors, **more}), "cpu", PLAIN)
+
+    assert planes(144, 64, 64).encode(patches[:1]).barcodes.shape == (1, 1)
+    with pytest.raises(EncoderError, match="no planes for 64 bits"):
+        planes(144, 32, 64)
+    with pytest.raises(EncoderError, match="gives 144 features, its planes want 100"):
+        planes(100, 64, 64).encode(patches[:1])
+
+
+def test_weights_of_another_shape_are_refused(tiny_bundle):
+    name = "vqvae.codebook.embedding.weight"
+    tensors = {**tiny_bundle.tensors, name: tiny_bundle.tensors[name][:, :4]}
+    with pytest.raises(EncoderError, match=r"VQ-VAE: the weights do not fit.*codebook"):
+        Encoder(type(tiny_bundle)(tiny_bundle.card, tensors), "cpu", PLAIN)
+
+
+def test_densenet_weights_in_a_bundle_must_be_all_there(tiny_bundle):
+    import torch
+
+    from napari_fish.encode.card import TextureSpec
+    from napari_fish.encode.densenet import DenseNetTexture
+    from napari_fish.encode.texture import make_texture
+
+    torch.manual_seed(1)
+    plain = DenseNetTexture()
+    mine = {f"texture.{k}": v for k, v in plain.state_dict().items()}
+    card = tiny_bundle.card.renamed(texture=TextureSpec("densenet121"), barcode_length=1024)
+    loaded = make_texture(card, mine, None).state_dict()
+    assert all(torch.equal(loaded[k], v) for k, v in plain.state_dict().items())
+    del mine["texture.features.conv0.weight"]
+    with pytest.raises(EncoderError, match=r"features\.conv0\.weight is missing"):
+        make_texture(card, mine, None)
+
+
+def test_a_card_with_patches_that_give_no_key_is_refused(tiny_bundle):
+    with pytest.raises(EncoderError, match="1024 px, not 512"):
+        tiny_bundle.card.renamed(size=512)
+
+
 def test_an_unknown_or_absent_device_is_a_clear_error(tiny_bundle):
     with pytest.raises(EncoderError, match="unknown device 'gpu'"):
         Encoder(tiny_bundle, "gpu")

@@ -162,6 +162,11 @@ def test_the_recipe_of_fish_lite_keeps_away_from_validation_tissue(real_data):
         assert "validation" not in source.path.parts and "crc" not in str(source.path)
 
 
+def test_a_crop_that_the_network_cannot_halve_is_refused_at_the_door():
+    with pytest.raises(EncoderError, match="multiple of 16"):
+        VQTrainParams(crop=100)
+
+
 def test_a_recipe_with_a_misspelt_setting_is_refused(tmp_path):
     (tmp_path / "r.toml").write_text('id = "x"\nsources = []\n[vqvae]\nwidht = 3\n')
     with pytest.raises(EncoderError, match="widht"):

@@ -76,10 +76,7 @@ class Encoder:
         self._order = np.array(bundle.card.order, np.uint8)
         self._projection: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
         if self.card.barcode == PROJECTION:
-            self._projection = (
-                bundle.tensors["texture.projection"].double().numpy(),
-                bundle.tensors["texture.thresholds"].double().numpy(),
-            )
+            self._projection = _planes(bundle)
         torch_device = pick_device(device)
         model.eval()
         self.plan = plan or choose_plan(model, texture, torch_device, self.card, self._bits)
@@ -126,9 +123,13 @@ class Encoder:
         with self._turn:
             codes, features = self._compute(patches)
         semantic = self._order[codes]
-        return Encoded(
-            keys_from_codes(semantic), pack(self._bits(features)), semantic if keep_codes else None
-        )
+        bits = self._bits(features)
+        if bits.shape[1] != self.card.barcode_length:
+            raise EncoderError(
+                f"encoder {self.card.id!r}: its network gives {bits.shape[1]} bits, its card says "
+                f"{self.card.barcode_length}. Make the bundle again."
+            )
+        return Encoded(keys_from_codes(semantic), pack(bits), semantic if keep_codes else None)
 
     def features(self, patches: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Return texture features, float32 (n, length), of patches uint8 (n, size, size, 3)."""
@@ -137,6 +138,11 @@ class Encoder:
 
     def _bits(self, features: NDArray[np.float32]) -> NDArray[np.bool_]:
         if self._projection is not None:
+            if features.shape[1] != len(self._projection[0]):
+                raise EncoderError(
+                    f"encoder {self.card.id!r}: its network gives {features.shape[1]} features, its planes want "
+                    f"{len(self._projection[0])}. Make the bundle again."
+                )
             return projection_bits(features, *self._projection)
         return neighbour_bits(features)
 
@@ -168,6 +174,23 @@ class Encoder:
         self._batch //= 2
         self._engine.release_memory()
         log.warning("out of memory on %s: going on with batches of %d", self.device, self._batch)
+
+
+def _planes(bundle: Bundle) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the planes of a bundle, (features, bits) and (bits,)."""
+    normals, offsets = (bundle.tensors.get(f"texture.{name}") for name in ("projection", "thresholds"))
+    bits = bundle.card.barcode_length
+    if (
+        normals is None
+        or offsets is None
+        or normals.dim() != 2
+        or normals.shape[1] != bits
+        or offsets.shape != (bits,)
+    ):
+        raise EncoderError(
+            f"encoder {bundle.card.id!r}: there are no planes for {bits} bits in the bundle. Make it again."
+        )
+    return normals.double().numpy(), offsets.double().numpy()
 
 
 def load_encoder(

@@ -141,6 +141,31 @@ def test_running_out_of_memory_halves_the_batch_and_goes_on(tiny_bundle, encoder
     assert np.array_equal(encoded.keys, encoder.encode(patches).keys)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MPS backend out of memory (MPS allocated: 17 GB)",
+        "[enforce fail at alloc_cpu.cpp:75] DefaultCPUAllocator: not enough memory: you tried to allocate 2 bytes",
+        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "level_zero backend failed with error: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)",
+        "DefaultCPUAllocator: can't allocate memory",
+    ],
+)
+def test_lack_of_memory_is_recognised_in_the_words_of_every_device(tiny_bundle, text):
+    encoder = Encoder(tiny_bundle, "cpu", Plan(batch=4))
+    encoder._shrink_batch(RuntimeError(text))
+    assert encoder.batch == 2
+
+
+def test_half_precision_in_batches_as_on_a_gpu_changes_little(tiny_bundle, encoder, patches):
+    half = Encoder(tiny_bundle, "cpu", Plan(channels_last=True, dtype="float16", batch=2))
+    plain, quick = encoder.encode(patches, True), half.encode(half.stack(list(patches)), True)
+    # Random weights: a trained network changes fewer codes still.
+    assert 0.9 < np.mean(plain.codes == quick.codes) < 1
+    length = tiny_bundle.card.barcode_length
+    assert np.mean(unpack(plain.barcodes, length) != unpack(quick.barcodes, length)) < 0.02
+
+
 def test_too_little_memory_for_one_patch_is_a_clear_error(tiny_bundle, patches, monkeypatch):
     def never(self, some):
         raise MemoryError

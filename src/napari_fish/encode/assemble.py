@@ -70,7 +70,7 @@ def assemble(
     spec, weights = TextureSpec("lite0", LITE0_SOURCE, LITE0_SHA256, options), {}
     if recipe.network is not None and network is not None:
         spec = TextureSpec("lite0", options={**options, "network": recipe.network.network})
-        weights = {f"texture.{k}": v.half() for k, v in network.state_dict().items()}
+        weights = {f"texture.{k}": v.half().cpu() for k, v in network.state_dict().items()}
     card = Card(
         id=recipe.id,
         title=recipe.title,

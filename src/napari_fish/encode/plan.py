@@ -9,7 +9,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -93,6 +93,15 @@ class Engine:
             self._encoder.compile(dynamic=False)
             self._texture.compile(dynamic=False)
 
+    def stack(self, patches: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+        """Put patches together, where CUDA computes in pinned memory, which it reads without a copy."""
+        if self.device.type != "cuda":
+            return np.stack(patches)
+        import torch
+
+        room = torch.empty((len(patches), *patches[0].shape), dtype=torch.uint8, pin_memory=True)
+        return np.stack(patches, out=room.numpy())
+
     def run(self, patches: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """Return raw codes, uint8 (n, h/16, w/16), and features, float32 (n, length)."""
         import torch
@@ -101,7 +110,7 @@ class Engine:
             # torch wants memory it may write to, even where it only reads
             pixels = torch.from_numpy(np.require(patches, requirements=["C", "W"]))
             if self.device.type == "cuda":
-                pixels = pixels.pin_memory()
+                pixels = pixels.pin_memory()  # as it is, if it is pinned
             pixels = pixels.to(self.device, non_blocking=True).permute(0, 3, 1, 2)
             images = pixels.to(self._dtype, memory_format=self._format)
             features = self._texture(images).float()
@@ -113,8 +122,8 @@ class Engine:
         """Give unused memory back to the device."""
         import torch
 
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
+        if self.device.type in ("cuda", "mps", "xpu"):
+            getattr(torch, self.device.type).empty_cache()
 
 
 def candidate_plans(device: torch.device) -> list[Plan]:

@@ -39,6 +39,7 @@ def train_network(
     params: SelfSupervision | None = None,
     *,
     mpp: float = 0.5,
+    device: str = "auto",
     progress: Callable[[TrainReport], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
     left_out: LeftOut | None = None,
@@ -57,6 +58,8 @@ def train_network(
         How to train.
     mpp : float
         µm per px of the fields of a slide; an image is a field as it is.
+    device : str
+        As in :func:`~napari_fish.encode.train.train_vqvae`.
     progress : callable, optional
         Called with a :class:`TrainReport` every few steps; its ``validation`` is the contrastive loss
         on held-out fields.
@@ -69,10 +72,10 @@ def train_network(
     Returns
     -------
     LiteTexture
-        The network with the least loss on held-out fields, in evaluation mode.
+        The network with the least loss on held-out fields, in evaluation mode, on the CPU.
     """
     keep_triton_out()
-    run = _Run(sources, folder, texture, params or SelfSupervision(), mpp, left_out)
+    run = _Run(sources, folder, texture, params or SelfSupervision(), mpp, device, left_out)
     p = run.params
     run.go(progress, should_stop, check_every=p.check_every, patience=p.patience, report_every=_REPORT_EVERY)
     return run.best()
@@ -88,9 +91,12 @@ class _Run(ResumableRun):
         texture: TextureTrainParams,
         params: SelfSupervision,
         mpp: float,
+        device: str,
         left_out: LeftOut | None,
     ) -> None:
         import torch
+
+        from napari_fish.encode.device import pick_device
 
         self.params, self.state_file, self.steps = params, folder / STATE_FILE, params.steps
         about = {"blocks": texture.blocks, "per_slide": texture.per_slide, "mpp": mpp}
@@ -101,8 +107,9 @@ class _Run(ResumableRun):
         )
         self._keep_fields(sources, fields)
         torch.manual_seed(params.seed)
-        self.network = _start(texture, params)
-        self.head = _head(sum(self.network.depths), params.head)
+        self.device = pick_device(device)
+        self.network = _start(texture, params).to(self.device)
+        self.head = _head(sum(self.network.depths), params.head).to(self.device)
         for block in self._frozen():
             block.requires_grad_(False)
         learning = [p for p in self.network.parameters() if p.requires_grad]
@@ -151,7 +158,7 @@ class _Run(ResumableRun):
     def best(self) -> LiteTexture:
         """Return the best network so far."""
         self.network.load_state_dict(self.best_weights)
-        return self.network.eval()
+        return self.network.cpu().eval()
 
     def _views(self, fields: Sequence[NDArray[np.uint8]], number: int) -> Tensor:
         """Return two views of every field, (2 n, 3, crop, crop): the first of each, then the second."""
@@ -167,7 +174,7 @@ class _Run(ResumableRun):
         images = turn(torch.from_numpy(pixels).permute(0, 3, 1, 2), chance)
         if p.stain:
             images = restain(images, chance, p.stain)
-        return images.float().contiguous(memory_format=torch.channels_last)
+        return images.float().to(self.device, memory_format=torch.channels_last)
 
     def _loss(self, images: Tensor) -> Tensor:
         import torch

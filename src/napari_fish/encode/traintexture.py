@@ -95,6 +95,7 @@ def view_features(
     network: LiteTexture | None = None,
     *,
     mpp: float = 0.5,
+    device: str = "auto",
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
     left_out: LeftOut | None = None,
@@ -111,6 +112,8 @@ def view_features(
         What computes the features; EfficientNet-Lite0 as its package ships it by default.
     mpp : float
         µm per px of the fields of a slide; an image is a field as it is.
+    device : str
+        As in :func:`~napari_fish.encode.train.train_vqvae`.
     progress : callable, optional
         Called with the number of fields done.
     should_stop : callable, optional
@@ -128,8 +131,10 @@ def view_features(
     import torch
 
     from napari_fish.encode.augment import restain, turn
+    from napari_fish.encode.device import pick_device
 
-    network = network or texture_network(params)
+    where = pick_device(device)
+    network = (network or texture_network(params)).to(where)
     chance = torch.Generator().manual_seed(params.seed)
     rng = np.random.default_rng(params.seed)
     rows, owners = [], []
@@ -142,7 +147,8 @@ def view_features(
         if params.stain:
             images = restain(images, chance, params.stain)
         with torch.inference_mode():
-            rows.append(network(images.float().contiguous(memory_format=torch.channels_last)).numpy())
+            pixels_there = images.float().to(where, memory_format=torch.channels_last)
+            rows.append(network(pixels_there).cpu().numpy())
         owners.append(owner)
         if progress:
             progress(len(rows))
@@ -242,6 +248,7 @@ def train_texture(
     network: LiteTexture | None = None,
     *,
     mpp: float = 0.5,
+    device: str = "auto",
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
     left_out: LeftOut | None = None,
@@ -252,7 +259,14 @@ def train_texture(
     params = params or TextureTrainParams()
     network = network or texture_network(params)
     features, owners = view_features(
-        sources, params, network, mpp=mpp, progress=progress, should_stop=should_stop, left_out=left_out
+        sources,
+        params,
+        network,
+        mpp=mpp,
+        device=device,
+        progress=progress,
+        should_stop=should_stop,
+        left_out=left_out,
     )
     counts = np.bincount(owners, minlength=len(sources))
     weights = np.array([sources[o].weight / counts[o] for o in owners])

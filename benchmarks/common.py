@@ -16,9 +16,13 @@ import tifffile
 Row = dict[str, Any]
 
 
-def options(description: str) -> argparse.Namespace:
-    """Parse the options every benchmark has."""
+def options(
+    description: str, more: Callable[[argparse.ArgumentParser], object] | None = None
+) -> argparse.Namespace:
+    """Parse the options every benchmark has, and those that ``more`` adds."""
     parser = argparse.ArgumentParser(description=description)
+    if more is not None:
+        more(parser)
     parser.add_argument("--quick", action="store_true", help="smaller, for a first look")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table's rows as JSON")
     return parser.parse_args()

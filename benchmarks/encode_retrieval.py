@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from common import Row, report
+from common import Row, options, report
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -26,6 +26,8 @@ from napari_fish.encode.texture import make_texture
 from napari_fish.encode.traintexture import TextureTrainParams, texture_network
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+QUICK_STEP = 8
+"""Only every so manyth image is looked at with --quick."""
 BENIGN = {"A", "F", "PT", "TA"}
 SELECTION = (
     "About 150 settings of the texture code were compared on these same validation images and the best on balance "
@@ -236,12 +238,12 @@ def texture_bits(bundle: Bundle, images: Sequence[Item]) -> NDArray[np.bool_]:
     return projection_bits(np.concatenate(rows), *planes)
 
 
-def candidate_rows(bundles: Sequence[Path | str]) -> list[Row]:
+def candidate_rows(bundles: Sequence[Path | str], step: int = 1) -> list[Row]:
     """Compare the barcodes of several bundles on training tissue, and then on validation tissue."""
     rows: list[Row] = []
     for images, tasks, where in (
-        (training_items(), TRAINING_TASKS, "training"),
-        (items(), TASKS, "validation"),
+        (training_items()[::step], TRAINING_TASKS, "training"),
+        (items()[::step], TASKS, "validation"),
     ):
         for name in bundles:
             near = hamming(texture_bits(load_bundle(name), images))
@@ -262,11 +264,11 @@ def random_pair_threshold(bits: NDArray[np.bool_], images: Sequence[Item], pairs
     return int(np.quantile(distances, 0.001))
 
 
-def retrieval_rows(encoder: Encoder | None = None) -> list[Row]:
-    """Return one row an encoder: fish-lite, and every yardstick."""
+def retrieval_rows(encoder: Encoder | None = None, step: int = 1) -> list[Row]:
+    """Return one row an encoder: fish-lite, and every yardstick; of every ``step``-th image only."""
     if not DATA.is_dir():
         return [{"encoder": "SKIPPED: ../shared/data is not beside this checkout"}]
-    images = items()
+    images = items()[::step]
     keys, bits, counts = encode_images(encoder or load_encoder("fish-lite", "cpu"), images)
     features = yardstick_features(images)
     lite, middle = features["last"], standardised(features["middle"], images)
@@ -296,18 +298,27 @@ def retrieval_rows(encoder: Encoder | None = None) -> list[Row]:
     return rows
 
 
+def _more(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("bundles", nargs="*", help="compare the barcodes of these bundles and do no more")
+    parser.add_argument(
+        "--write-card",
+        action="store_true",
+        help="write what was measured into the card of the encoder in the box",
+    )
+
+
 def main() -> None:
-    """Compare bundles; without any, write the measured retrieval into the card of the encoder in the box."""
+    """Compare bundles, or measure the encoder in the box and all yardsticks."""
     from napari_fish.encode.bundle import describe_bundle, find_bundle
 
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bundles", nargs="*", help="compare the barcodes of these bundles and do no more")
-    chosen = parser.parse_args()
-    if chosen.bundles:
-        report(candidate_rows(chosen.bundles), None)
+    chosen = options(__doc__ or "", _more)
+    if chosen.write_card and (chosen.quick or chosen.bundles or not DATA.is_dir()):
+        raise SystemExit("--write-card needs all images and nothing but fish-lite: no --quick, no bundles.")
+    step = QUICK_STEP if chosen.quick else 1
+    rows = candidate_rows(chosen.bundles, step) if chosen.bundles else retrieval_rows(step=step)
+    report(rows, chosen.json)
+    if not chosen.write_card:
         return
-    rows = retrieval_rows()
-    report(rows, None)
     ours = dict(rows[0])
     threshold = int(ours.pop("threshold"))
     ours["protocol"] = " ".join((__doc__ or "").split("\n\n")[-1].split())

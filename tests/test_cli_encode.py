@@ -50,10 +50,12 @@ def test_a_small_encoder_is_trained_on_images_and_used(tmp_path: Path, capsys) -
     images.mkdir()
     for i in range(4):
         write_image(images / f"{i}.png", make_scene(160 + i, 160))
+    (images / "broken.png").write_bytes(b"rubbish")
     out = tmp_path / "mine"
     options = ("--mpp", 0.5, "--width", 8, "--crop", 64, "--steps", 2, "--device", "cpu")
     code, said, err = run(capsys, "train", images, "-o", out, *options)
     assert code == 0
     assert str(out) in said
     assert "step 2 of 2" in err
+    assert err.count(f"left out: {images / 'broken.png'}") == 1
     assert json.loads((out / "card.json").read_text())["id"] == "mine"

@@ -98,6 +98,7 @@ class QuickEncoder:
 
     batch = 4
     device = "cpu"
+    stack = staticmethod(np.stack)
 
     def __init__(self, name: str = "quick", step: int = 1) -> None:
         texture = TextureSpec("quick")

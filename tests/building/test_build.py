@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from napari_fish.archive.asking import encode_question
 from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
+from napari_fish.building.settings import recorded_mosaic
 from napari_fish.building.summary import Summary, Under, Watch
 from napari_fish.building.survey import survey
 from napari_fish.database import DiskStore, SlideRecord
@@ -17,8 +19,9 @@ from napari_fish.database.codes import read_codes
 from napari_fish.database.thumbnails import Thumbnails
 from napari_fish.encode.keys import keys_from_codes
 from napari_fish.errors import Cancelled, DatabaseError, EncoderError, SlideError
+from napari_fish.slides import open_slide
 from tests.slides.conftest import write_tiff
-from tests.tiny import KINDS, picture, write_empty_slide, write_patches, write_slide
+from tests.tiny import KINDS, QuickEncoder, picture, write_empty_slide, write_patches, write_slide
 
 pytestmark = pytest.mark.usefixtures("quick")
 NAMES = [f"{kind}/P{k}{p}-{n} ü.tif" for k, kind in enumerate(KINDS) for p, n in ((0, 0), (0, 1), (1, 0))]
@@ -308,6 +311,29 @@ def test_what_does_not_fit_a_database_is_refused(home: Path) -> None:
     (home / "empty").mkdir()
     with pytest.raises(SlideError, match="no slides in this folder"):
         build(home / "empty", database)
+
+
+def test_patches_have_the_scale_of_the_encoder_in_builds_and_in_questions(tmp_path: Path) -> None:
+    coarse = QuickEncoder()
+    coarse.card = coarse.card.renamed(mpp=1.0)
+    slides, database = tmp_path / "s", tmp_path / "x.fish"
+    write_slide(slides / "a.tif")
+    with pytest.raises(DatabaseError, match="looks at 1 µm/px"):
+        build(slides, database, params=BuildParams(preset="paper"), encoder=coarse)
+    assert not database.exists()
+    build(slides, database, params=BuildParams(preset="default"), encoder=coarse)
+    with DiskStore(database) as store:
+        boxes = {record.box[2:] for record in store.records(store.rows_of([0]))}
+        mosaic, _ = recorded_mosaic(store.truth)
+    assert boxes == {(512, 512)}, "1024 px of 1 µm are 512 px of 2 µm"
+    with open_slide(slides / "a.tif") as slide:
+        whole = encode_question(slide, coarse, box=None, mosaic=mosaic)
+        part = encode_question(slide, coarse, box=(100, 100, 300, 300), mosaic=mosaic)
+    sides = {tuple(box[2:]) for asked in (whole, part) for box in asked.query.boxes.tolist()}
+    assert sides == {(512, 512)}
+    assert build(slides, database, params=BuildParams(preset="default"), encoder=coarse).counts == {
+        "unchanged": 1
+    }
 
 
 def test_what_a_killed_program_left_in_an_empty_folder_is_no_obstacle(tmp_path: Path) -> None:

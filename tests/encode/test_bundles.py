@@ -31,7 +31,7 @@ def test_the_hash_follows_what_changes_codes_and_nothing_else(tiny_bundle):
     card, tensors = tiny_bundle.card, tiny_bundle.tensors
     same = card.renamed(id="other", title="other", threshold=7, training="x", licence="y", quality={"a": 1})
     assert bundles.content_hash(same, tensors) == card.sha256
-    for change in ({"mpp": 0.25}, {"size": 512}, {"barcode_length": 100}, {"order": card.order[::-1]}):
+    for change in ({"mpp": 0.25}, {"barcode_length": 100}, {"order": card.order[::-1]}):
         assert bundles.content_hash(card.renamed(**change), tensors) != card.sha256
     name = "vqvae.encoder.0.bias"
     assert bundles.content_hash(card, {**tensors, name: tensors[name] + 1e-6}) != card.sha256
@@ -86,6 +86,24 @@ def test_built_in_and_cached_encoders_are_listed_and_found_by_id(tiny_bundle):
     assert listed["tiny"].origin == "cached" and listed["tiny"].sha256 == tiny_bundle.card.sha256
     assert "not an encoder's card" in listed["broken"].problem
     assert load_bundle("tiny").card == tiny_bundle.card
+
+
+def test_what_is_broken_is_listed_as_such_and_disables_nothing_else(tiny_bundle, monkeypatch):
+    save_bundle(tiny_bundle.card, tiny_bundle.tensors, cache_folder() / "encoders" / "mine")
+    (cache_folder() / "encoders" / "odd").mkdir()
+    (cache_folder() / "encoders" / "odd" / "card.json").write_bytes(b'{"id": "\xff\xfe"}')
+
+    class Broken:
+        name = "theirs"
+
+        def load(self):
+            raise ImportError("no module named theirs")
+
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [Broken()])
+    listed = {info.id: info for info in list_encoders()}
+    assert "no module named theirs" in listed["theirs"].problem and listed["theirs"].origin == "installed"
+    assert "card cannot be read" in listed["odd"].problem
+    assert not listed["fish-lite"].problem and load_bundle("tiny").card == tiny_bundle.card
 
 
 def test_an_unknown_encoder_names_the_known_ones(tiny_bundle):

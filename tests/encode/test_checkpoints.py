@@ -55,18 +55,40 @@ def test_the_authors_own_codebook_file_is_read(real_data):
     assert int(order[38]) == 0 and int(order[24]) == 1
 
 
-@pytest.mark.parametrize("kind", ["dict", "tensor", "array"])
-def test_a_semantic_order_may_be_a_dict_a_tensor_or_an_array(tmp_path, kind):
+@pytest.mark.parametrize("kind", ["dict", "tensor", "list"])
+def test_a_semantic_order_may_be_a_dict_a_tensor_or_a_list(tmp_path, kind):
     import torch
 
     order = np.random.default_rng(0).permutation(128)
     content = {
         "dict": {int(old): int(new) for old, new in enumerate(order)},
         "tensor": torch.from_numpy(order),
-        "array": torch.from_numpy(order).tolist(),
+        "list": torch.from_numpy(order).tolist(),
     }[kind]
     torch.save(content, tmp_path / "order.pt")
     assert read_semantic_order(tmp_path / "order.pt").tolist() == order.tolist()
+
+
+def test_an_array_would_need_more_names_than_are_allowed(tmp_path):
+    import torch
+
+    torch.save(np.arange(128), tmp_path / "order.pt")
+    with pytest.raises(EncoderError, match="refused"):
+        read_semantic_order(tmp_path / "order.pt")
+
+
+def test_swapped_files_and_tables_are_clear_errors(tmp_path):
+    import torch
+
+    torch.save({"model": lively_vqvae().state_dict()}, tmp_path / "model_9.pt")
+    torch.save(torch.zeros(128, 2), tmp_path / "table.pt")
+    torch.save(torch.arange(128), tmp_path / "codebook_semantic.pt")
+    for name in ("model_9.pt", "table.pt"):
+        with pytest.raises(EncoderError, match="not a mapping of codes"):
+            read_semantic_order(tmp_path / name)
+    with pytest.raises(EncoderError, match="no state dict"):
+        import_checkpoint(tmp_path / "codebook_semantic.pt", tmp_path / "model_9.pt", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_order_that_is_no_permutation_is_refused(tmp_path):

@@ -3,6 +3,7 @@ import pytest
 
 from napari_fish.encode import plan as plans
 from napari_fish.encode.barcode import unpack
+from napari_fish.encode.bundle import cache_folder
 from napari_fish.encode.encoder import Encoder, patch_from_image
 from napari_fish.encode.plan import PLAIN, Engine, Plan
 from napari_fish.errors import EncoderError
@@ -140,6 +141,31 @@ def test_running_out_of_memory_halves_the_batch_and_goes_on(tiny_bundle, encoder
     assert np.array_equal(encoded.keys, encoder.encode(patches).keys)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MPS backend out of memory (MPS allocated: 17 GB)",
+        "[enforce fail at alloc_cpu.cpp:75] DefaultCPUAllocator: not enough memory: you tried to allocate 2 bytes",
+        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "level_zero backend failed with error: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)",
+        "DefaultCPUAllocator: can't allocate memory",
+    ],
+)
+def test_lack_of_memory_is_recognised_in_the_words_of_every_device(tiny_bundle, text):
+    encoder = Encoder(tiny_bundle, "cpu", Plan(batch=4))
+    encoder._shrink_batch(RuntimeError(text))
+    assert encoder.batch == 2
+
+
+def test_half_precision_in_batches_as_on_a_gpu_changes_little(tiny_bundle, encoder, patches):
+    half = Encoder(tiny_bundle, "cpu", Plan(channels_last=True, dtype="float16", batch=2))
+    plain, quick = encoder.encode(patches, True), half.encode(half.stack(list(patches)), True)
+    # Random weights: a trained network changes fewer codes still.
+    assert 0.9 < np.mean(plain.codes == quick.codes) < 1
+    length = tiny_bundle.card.barcode_length
+    assert np.mean(unpack(plain.barcodes, length) != unpack(quick.barcodes, length)) < 0.02
+
+
 def test_too_little_memory_for_one_patch_is_a_clear_error(tiny_bundle, patches, monkeypatch):
     def never(self, some):
         raise MemoryError
@@ -165,39 +191,130 @@ def test_the_self_test_picks_a_plan_that_agrees_and_remembers_it(tiny_bundle, mo
     trials = []
     real = plans.self_test
 
-    def counted(model, texture, device):
-        trials.append(1)
-        return real(model, texture, device, side=128)
+    def counted(model, texture, device, bits, side):
+        trials.append(side)
+        return real(model, texture, device, bits, 256)
 
     monkeypatch.setattr(plans, "self_test", counted)
     first = Encoder(tiny_bundle, "cpu").plan
-    assert Encoder(tiny_bundle, "cpu").plan == first and len(trials) == 1
-    plans._memory_file().write_text("rubbish")
+    assert Encoder(tiny_bundle, "cpu").plan == first and trials == [tiny_bundle.card.size]
+    (cache_folder() / plans.MEMORY).write_text("rubbish")
     Encoder(tiny_bundle, "cpu")
     assert len(trials) == 2
+    monkeypatch.setattr(plans, "candidate_plans", lambda device: [PLAIN])
+    assert Encoder(tiny_bundle, "cpu").plan == PLAIN and len(trials) == 3, "other plans, another test"
 
 
-def test_a_plan_that_changes_codes_is_never_chosen(tiny_bundle, monkeypatch):
+@pytest.fixture
+def tried(tiny_bundle, monkeypatch):
+    """The self-test with a plan of one's own making after the plain one."""
     import torch
 
     from napari_fish.encode.texture import make_texture
 
+    texture = make_texture(tiny_bundle.card, tiny_bundle.tensors, None)
     run = Engine.run
 
-    def fast_but_wrong(self, some):
-        if self.plan.fused:
-            return np.zeros((1, 8, 8), np.uint8), run(self, some)[1]
-        return run(self, some)
+    def choose(change, bits=lambda features: features > 1):
+        monkeypatch.setattr(plans, "candidate_plans", lambda device: [PLAIN, FUSED])
+        monkeypatch.setattr(
+            Engine, "run", lambda self, some: change(*run(self, some)) if self.plan.fused else run(self, some)
+        )
+        monkeypatch.setattr(plans, "_seconds", lambda engine, patch: 1.0 - engine.plan.fused)
+        return plans.self_test(lively_vqvae(), texture, torch.device("cpu"), bits, side=256)
 
-    monkeypatch.setattr(Engine, "run", fast_but_wrong)
-    texture = make_texture(tiny_bundle.card, tiny_bundle.tensors, None)
-    assert not plans.self_test(lively_vqvae(), texture, torch.device("cpu"), side=128).fused
+    return choose
+
+
+def test_a_plan_that_changes_codes_or_bits_is_never_chosen(tried):
+    assert tried(lambda codes, features: (codes, features)).fused
+    assert not tried(lambda codes, features: (codes * 0, features)).fused
+    assert not tried(lambda codes, features: (codes, -features)).fused
+
+
+def test_plans_are_judged_by_the_bits_of_the_encoder(tried):
+    def turned_round(codes, features):
+        return codes, features[:, ::-1]
+
+    assert tried(turned_round, bits=lambda features: features.sum(1, keepdims=True) > 0).fused
+    assert not tried(turned_round, bits=lambda features: features > features.mean()).fused
+
+
+def test_a_plan_that_fails_in_its_own_way_is_passed_over(tried):
+    def broken(codes, features):
+        raise SyntaxError("the compiler's own error")
+
+    assert tried(broken) == PLAIN
+
+
+def test_where_not_even_the_plain_plan_works_nothing_is_remembered(tiny_bundle, monkeypatch):
+    def broken(self, some):
+        raise RuntimeError("no such operator")
+
+    monkeypatch.setattr(Engine, "run", broken)
+    assert Encoder(tiny_bundle, "cpu").plan == PLAIN
+    assert not (cache_folder() / plans.MEMORY).exists()
 
 
 def test_wrongly_shaped_patches_are_refused(encoder):
     with pytest.raises(ValueError, match=r"\(n, 1024, 1024, 3\)"):
         encoder.encode(np.zeros((1, 512, 512, 3), np.uint8))
     assert len(encoder.encode(np.zeros((0, 1024, 1024, 3), np.uint8))) == 0
+
+
+def test_a_barcode_of_another_length_than_the_card_says_is_refused(tiny_bundle, patches):
+    card = tiny_bundle.card.renamed(barcode_length=100)
+    short = Encoder(type(tiny_bundle)(card, tiny_bundle.tensors), "cpu", PLAIN)
+    with pytest.raises(EncoderError, match="gives 144 bits, its card says 100"):
+        short.encode(patches[:1])
+
+
+def test_planes_that_do_not_fit_the_card_are_refused(tiny_bundle, patches):
+    import torch
+
+    def planes(features, bits, thresholds):
+        card = tiny_bundle.card.renamed(barcode="projection", barcode_length=64)
+        more = {
+            "texture.projection": torch.ones(features, bits),
+            "texture.thresholds": torch.zeros(thresholds),
+        }
+        return Encoder(type(tiny_bundle)(card, {**tiny_bundle.tensors, **more}), "cpu", PLAIN)
+
+    assert planes(144, 64, 64).encode(patches[:1]).barcodes.shape == (1, 1)
+    with pytest.raises(EncoderError, match="no planes for 64 bits"):
+        planes(144, 32, 64)
+    with pytest.raises(EncoderError, match="gives 144 features, its planes want 100"):
+        planes(100, 64, 64).encode(patches[:1])
+
+
+def test_weights_of_another_shape_are_refused(tiny_bundle):
+    name = "vqvae.codebook.embedding.weight"
+    tensors = {**tiny_bundle.tensors, name: tiny_bundle.tensors[name][:, :4]}
+    with pytest.raises(EncoderError, match=r"VQ-VAE: the weights do not fit.*codebook"):
+        Encoder(type(tiny_bundle)(tiny_bundle.card, tensors), "cpu", PLAIN)
+
+
+def test_densenet_weights_in_a_bundle_must_be_all_there(tiny_bundle):
+    import torch
+
+    from napari_fish.encode.card import TextureSpec
+    from napari_fish.encode.densenet import DenseNetTexture
+    from napari_fish.encode.texture import make_texture
+
+    torch.manual_seed(1)
+    plain = DenseNetTexture()
+    mine = {f"texture.{k}": v for k, v in plain.state_dict().items()}
+    card = tiny_bundle.card.renamed(texture=TextureSpec("densenet121"), barcode_length=1024)
+    loaded = make_texture(card, mine, None).state_dict()
+    assert all(torch.equal(loaded[k], v) for k, v in plain.state_dict().items())
+    del mine["texture.features.conv0.weight"]
+    with pytest.raises(EncoderError, match=r"features\.conv0\.weight is missing"):
+        make_texture(card, mine, None)
+
+
+def test_a_card_with_patches_that_give_no_key_is_refused(tiny_bundle):
+    with pytest.raises(EncoderError, match="1024 px, not 512"):
+        tiny_bundle.card.renamed(size=512)
 
 
 def test_an_unknown_or_absent_device_is_a_clear_error(tiny_bundle):

@@ -1,11 +1,13 @@
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from napari_fish.encode.encoder import Encoder
-from napari_fish.encode.pipeline import EncodeJob, encode_patches, encode_slides
+from napari_fish.encode.jobs import EncodeJob
+from napari_fish.encode.pipeline import _readers, encode_patches, encode_slides
 from napari_fish.encode.plan import PLAIN
 from napari_fish.encode.regions import boxes_of_region
 from napari_fish.errors import Cancelled, EncoderError, SlideError
@@ -79,6 +81,28 @@ def test_a_damaged_slide_does_not_stop_the_others(encoder):
     assert "cannot read at (64, 0)" in str(outcomes[1].error)
     alone = encode_patches(jobs[3].slide, jobs[3].patches, encoder)
     assert np.array_equal(outcomes[3].encoded.barcodes, alone.barcodes)
+
+
+def test_the_next_batch_is_put_together_while_this_one_is_encoded(encoder, monkeypatch):
+    stacked, seen = [], []
+    monkeypatch.setattr(encoder, "stack", lambda pixels: stacked.append(len(pixels)) or np.stack(pixels))
+    real = encoder.encode
+
+    def slow(patches, keep_codes=False):
+        until = time.monotonic() + 20
+        while len(stacked) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        seen.append(len(stacked))
+        return real(patches, keep_codes)
+
+    monkeypatch.setattr(encoder, "encode", slow)
+    encode_patches(Pretend(), [(0, 0, 2048), (64, 0, 2048), (128, 0, 2048)], encoder)
+    assert seen[0] == 2 and stacked == [1, 1, 1]
+
+
+def test_a_gpu_is_fed_by_more_threads_than_a_processor_that_also_computes(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 12)
+    assert (_readers("cpu"), _readers("cuda:1"), _readers("mps")) == (2, 12, 12)
 
 
 def test_stopping_ends_the_work_with_its_own_error(encoder):

@@ -58,6 +58,10 @@ def test_an_interrupted_training_ends_like_an_undisturbed_one(folder, tmp_path):
         assert torch.allclose(value.float(), resumed.state_dict()[name].float(), atol=1e-5), name
     with pytest.raises(EncoderError, match="temperature"):
         train_network(source, tmp_path / "parts", TEXTURE, replace(QUICK, temperature=0.5))
+    with pytest.raises(EncoderError, match="blocks"):
+        train_network(source, tmp_path / "parts", replace(TEXTURE, blocks=(1,)), QUICK)
+    with pytest.raises(EncoderError, match="other slides or images"):
+        train_network([TissueSource(folder, weight=2.0)], tmp_path / "parts", TEXTURE, QUICK)
 
 
 def test_a_damaged_state_says_what_to_do(folder, tmp_path):
@@ -139,7 +143,7 @@ check_every = 3
 def test_weights_that_do_not_fit_the_card_are_refused(tiny_bundle):
     spec = replace(tiny_bundle.card.texture, weights="bundle")
     broken = replace(tiny_bundle, card=tiny_bundle.card.renamed(texture=spec))
-    with pytest.raises(EncoderError, match="do not fit its card"):
+    with pytest.raises(EncoderError, match="texture: the weights do not fit"):
         Encoder(broken, "cpu", PLAIN)
 
 

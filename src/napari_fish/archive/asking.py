@@ -139,8 +139,9 @@ def _patches(
         return EncodeJob(slide, patches, None), _rounded(patches), notes
     picture = slide.mpp is None and slide.backend == "image"
     if mosaic is None or picture:
+        side = encoder.card.size * encoder.card.mpp / 1000
         note = (
-            "The size of a pixel is not known, so the image was taken as one patch of about 0.5 mm; "
+            f"The size of a pixel is not known, so the image was taken as one patch of about {side:.1g} mm; "
             f"state it ({STATE_MPP}) to have it cut to scale."
         )
         whole = np.array([[0, 0, width, height]], np.int32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from napari_fish.building.params import BuildParams
@@ -14,7 +14,7 @@ from napari_fish.database.schema import FILE
 from napari_fish.database.store import SNAPSHOT
 from napari_fish.database.thumbnails import FILE as THUMBNAILS
 from napari_fish.database.truth import Truth
-from napari_fish.encode import DEFAULT_ENCODER, Encoder, check_same_encoder, load_encoder
+from napari_fish.encode import DEFAULT_ENCODER, Card, Encoder, check_same_encoder, load_encoder
 from napari_fish.encode.barcode import words_for
 from napari_fish.errors import DatabaseError
 from napari_fish.mosaic import PRESETS, MosaicParams, preset
@@ -70,6 +70,8 @@ def _create(folder: Path, params: BuildParams, encoder: Encoder) -> None:
 
     if folder.is_file():
         raise DatabaseError(f"{folder}: is a file; a database is a folder. Choose another name.")
+    name = params.preset or "default"
+    mosaic = _mosaic_at_scale(name, encoder.card, bool(params.patches))
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     # What a killed program left of ours, journals of SQLite included, and files that a desktop hides are no harm.
     foreign = [name for name in names if not name.startswith((*_OURS, "."))]
@@ -85,7 +87,6 @@ def _create(folder: Path, params: BuildParams, encoder: Encoder) -> None:
     lock = write_lock(folder)
     try:
         if not (folder / FILE).is_file():
-            name = params.preset or "default"
             bundle = Path(params.encoder) if params.encoder and Path(params.encoder).exists() else None
             Truth.create(
                 folder,
@@ -94,7 +95,7 @@ def _create(folder: Path, params: BuildParams, encoder: Encoder) -> None:
                 weights_hash=encoder.card.sha256,
                 parameters={
                     "preset": name,
-                    "mosaic": preset(name).to_dict(),
+                    "mosaic": mosaic.to_dict(),
                     "patches": bool(params.patches),
                     "version": __version__,
                     BUNDLE: recorded_path(bundle, folder),
@@ -102,6 +103,17 @@ def _create(folder: Path, params: BuildParams, encoder: Encoder) -> None:
             ).close()
     finally:
         lock.release()
+
+
+def _mosaic_at_scale(name: str, card: Card, patches: bool) -> MosaicParams:
+    """Return a preset with the patches that an encoder looks at, so that builds and boxes show it the same."""
+    mosaic = preset(name)
+    if mosaic.patch_rule == "objective" and card.mpp != mosaic.mpp and not patches:
+        raise DatabaseError(
+            f"The preset {name!r} cuts patches at 20x, but encoder {card.id!r} looks at {card.mpp:g} µm/px. "
+            "Choose the preset 'default', or another encoder."
+        )
+    return replace(mosaic, patch=card.size, mpp=card.mpp)
 
 
 def load_encoder_of(truth: Truth, device: str = "auto", asked: str | None = None) -> Encoder:
@@ -127,7 +139,10 @@ def recorded_mosaic(truth: Truth) -> tuple[MosaicParams, bool]:
 def _recorded(truth: Truth, params: BuildParams) -> Settings:
     """Return what the database was made with, if that is what is asked for."""
     mosaic, patches = recorded_mosaic(truth)
-    if params.preset is not None and preset(params.preset) != mosaic:
+    # The scale is the encoder's, whatever the preset.
+    if params.preset is not None and mosaic != replace(
+        preset(params.preset), patch=mosaic.patch, mpp=mosaic.mpp
+    ):
         raise DatabaseError(
             f"{truth.folder}: was built with another preset than {params.preset!r}. Leave out the "
             "preset, or build a new database."

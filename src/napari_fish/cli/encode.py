@@ -104,6 +104,13 @@ def train(
         if done % 100 == 0:
             typer.echo(f"texture: {done} fields of tissue seen", err=True)
 
+    named: set[str] = set()
+
+    def left_out(message: str) -> None:
+        if message not in named:  # both halves of an encoder look at the same files
+            typer.echo(f"left out: {message}", err=True)
+        named.add(message)
+
     if recipe is not None:
         card = train_recipe(
             read_recipe(recipe, data),
@@ -112,6 +119,7 @@ def train(
             device=device,
             progress=heard,
             texture_progress=counted,
+            left_out=left_out,
         )
     else:
         card = train_slides(
@@ -124,5 +132,6 @@ def train(
             device=device,
             progress=heard,
             texture_progress=counted,
+            left_out=left_out,
         )
     typer.echo(f"Encoder {card.id} ({card.sha256[:16]}…) is in {output}")

@@ -16,14 +16,8 @@ from napari_fish.encode.card import Card, TextureSpec
 from napari_fish.encode.checkpoint import import_checkpoint
 from napari_fish.encode.device import DEVICES, available_devices, describe_device
 from napari_fish.encode.encoder import Encoded, Encoder, load_encoder, patch_from_image
-from napari_fish.encode.pipeline import (
-    EncodeJob,
-    EncodeOutcome,
-    ImageJob,
-    PatchBox,
-    encode_patches,
-    encode_slides,
-)
+from napari_fish.encode.jobs import EncodeJob, ImageJob, PatchBox
+from napari_fish.encode.pipeline import EncodeOutcome, encode_patches, encode_slides
 from napari_fish.encode.regions import boxes_of_region
 from napari_fish.encode.texture import register_texture
 

@@ -110,8 +110,10 @@ def save_bundle(card: Card, tensors: Mapping[str, Tensor], path: Path) -> Card:
     """
     from safetensors.torch import save
 
-    # a 0-d tensor cannot be viewed as bytes; counters of batch norm are of no use after training
-    kept = {k: v.detach().cpu().contiguous() for k, v in tensors.items() if v.dim()}
+    # counters of batch norm are of no use after training
+    kept = {
+        k: v.detach().cpu().contiguous() for k, v in tensors.items() if not k.endswith("num_batches_tracked")
+    }
     card = card.renamed(sha256=content_hash(card, kept))
     single = path.suffix == ".safetensors"
     path = Path(path)
@@ -150,7 +152,11 @@ def read_card(path: Path) -> Card:
         file = path / CARD_FILE
         if not file.exists():
             raise EncoderError(f"{path}: no {CARD_FILE} in this folder, so it is not an encoder bundle.")
-        return card_from_json(file.read_text(encoding="utf-8"), str(path))
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise EncoderError(f"{file}: the card cannot be read ({error}). Get the bundle again.") from error
+        return card_from_json(text, str(path))
     if not path.exists():
         raise EncoderError(f"{path}: no such encoder bundle.")
     from safetensors import SafetensorError, safe_open
@@ -210,21 +216,31 @@ def find_bundle(name_or_path: str | Path) -> Path:
     )
 
 
-def _folders() -> Iterable[tuple[str, Path]]:
-    yield "built-in", Path(__file__).parent / "bundles"
+def _folders() -> Iterable[tuple[str, str, Path, str]]:
+    """Yield origin, name, folder and what is wrong with it, of every folder that bundles may be in."""
+    yield "built-in", "", Path(__file__).parent / "bundles", ""
     from importlib.metadata import entry_points
 
     for point in entry_points(group="napari_fish.encoders"):
-        folder = point.load()
-        yield "installed", Path(folder() if callable(folder) else folder)
-    yield "cached", cache_folder() / "encoders"
+        try:
+            folder = point.load()
+            yield "installed", point.name, Path(folder() if callable(folder) else folder), ""
+        except Exception as error:  # noqa: BLE001 - somebody else's package must not disable all encoders
+            problem = f"its package is broken ({type(error).__name__}: {error}). Update or remove it."
+            yield "installed", point.name, Path(), problem
+    yield "cached", "", cache_folder() / "encoders", ""
 
 
 def list_encoders() -> list[BundleInfo]:
     """Return every bundle that has a name: built-in, installed and cached, unusable ones included."""
     found = []
-    for origin, folder in _folders():
-        entries = sorted(folder.iterdir()) if folder.is_dir() else []
+    for origin, name, folder, problem in _folders():
+        try:
+            entries = sorted(folder.iterdir()) if folder.is_dir() and not problem else []
+        except OSError as error:
+            entries, problem = [], f"{folder}: cannot be listed ({error.strerror})."
+        if problem:
+            found.append(BundleInfo(name or origin, "", origin, folder, problem=problem))
         for path in entries:
             if not (path.suffix == ".safetensors" or (path / CARD_FILE).exists()):
                 continue

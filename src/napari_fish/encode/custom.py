@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,20 +13,34 @@ from torch.nn import functional as F
 from napari_fish.encode.bundle import DEFAULT_ENCODER, load_bundle, save_bundle
 from napari_fish.encode.card import NEIGHBOUR, Card, TextureSpec
 from napari_fish.encode.device import keep_triton_out
+from napari_fish.encode.texture import fit_weights
 from napari_fish.errors import EncoderError
 
+_IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_HEADS = ("fc", "classifier", "heads", "head")
 
-class _Backbone(nn.Module):
-    """A network that turns a resized, standardised patch into features."""
 
-    network: nn.Module
-    length: int
+class Backbone(nn.Module):
+    """A network that turns a resized, standardised patch into features.
+
+    Parameters
+    ----------
+    network : Module
+        Standardised RGB (n, 3, input_px, input_px) in, features (n, …) out.
+    input_px : int
+        Side of its input.
+    mean, std : sequence of float
+        What standardises red, green and blue, 0 to 1.
+    """
+
     mean: Tensor
     std: Tensor
 
-    def __init__(self, input_px: int, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
+    def __init__(
+        self, network: nn.Module, input_px: int, mean: Sequence[float], std: Sequence[float]
+    ) -> None:
         super().__init__()
-        self.input_px = input_px
+        self.network, self.input_px = network, input_px
         self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1) * 255, persistent=False)
         self.register_buffer("std", torch.tensor(std).view(1, 3, 1, 1) * 255, persistent=False)
 
@@ -36,89 +52,83 @@ class _Backbone(nn.Module):
         features: Tensor = self.network((pixels - self.mean) / self.std)
         return features.flatten(1)
 
-    def _measure(self) -> int:
-        """Return how many features there are."""
-        with torch.inference_mode():
-            self.network.eval()
-            features = self.network(torch.zeros(1, 3, self.input_px, self.input_px))
-        return int(features.flatten(1).shape[1])
+
+def bundled_backbone(card: Card, tensors: Mapping[str, Tensor]) -> Backbone:
+    """Return the backbone of a bundle, of which nothing but the library's code is not in the bundle."""
+    options, whose = card.texture.options, f"encoder {card.id!r}"
+    try:
+        name, arguments = str(options["name"]), dict(options.get("arguments", {}))
+        scale = int(options["input_px"]), options["mean"], options["std"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise EncoderError(
+            f"{whose}: its card does not describe the backbone ({error}). Make it again."
+        ) from error
+    network = _timm(name, arguments) if card.texture.kind == "timm" else _torchvision(name)
+    backbone = Backbone(network, *scale)
+    fit_weights(backbone, {k: v for k, v in tensors.items() if k.startswith("network.")}, whose)
+    return backbone
 
 
-class TimmTexture(_Backbone):
-    """A backbone of timm, without its classifier.
-
-    Parameters
-    ----------
-    name : str
-        timm's name, or ``hf-hub:OWNER/NAME`` where there is internet.
-    weights : str
-        A local safetensors file; empty uses timm's own weights (a download).
-    pretrained : bool
-        False leaves the weights random, for tests.
-    input_px : int
-        Side of the input; 0 is what the backbone was trained with.
-    """
-
-    def __init__(self, name: str, weights: str = "", pretrained: bool = True, input_px: int = 0) -> None:
-        keep_triton_out()
-        try:
-            import timm
-        except ImportError as error:
-            raise EncoderError(
-                "this encoder needs timm. Install it: pip install 'napari-fish[timm]'"
-            ) from error
-        try:
-            network = timm.create_model(name, pretrained=pretrained and not weights, num_classes=0)
-        except Exception as error:  # timm raises whatever its many parts raise
-            raise EncoderError(
-                f"timm cannot make {name!r} ({error}). Check the name, the internet connection and, for a gated "
-                "model, your access; or pass a local safetensors file."
-            ) from error
-        config = timm.data.resolve_model_data_config(network)
-        super().__init__(input_px or int(config["input_size"][-1]), config["mean"], config["std"])
-        if weights:
-            _load_safetensors(network, Path(weights))
-        self.network = network
-        self.length = self._measure()
+def _timm(
+    name: str, arguments: Mapping[str, Any], pretrained: bool = False, config: Mapping[str, Any] | None = None
+) -> nn.Module:
+    """Return a backbone of timm without its classifier."""
+    keep_triton_out()
+    try:
+        import timm
+    except ImportError as error:
+        raise EncoderError("this encoder needs timm. Install it: pip install 'napari-fish[timm]'") from error
+    try:
+        network: nn.Module = timm.create_model(
+            name, pretrained=pretrained, pretrained_cfg=config, **{**arguments, "num_classes": 0}
+        )
+    except Exception as error:  # timm raises whatever its many parts raise
+        raise EncoderError(
+            f"timm cannot make {name!r} ({error}). Check the name, the internet connection and, for a gated "
+            "model, your access; or pass a local safetensors file."
+        ) from error
+    return network
 
 
-class TorchvisionTexture(_Backbone):
-    """A classifier of torchvision, without its last layer.
+def _timm_architecture(name: str) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
+    """Return a backbone's name in timm, its arguments and its configuration, asking Hugging Face where it must."""
+    source, colon, model = name.partition(":")
+    if not colon:
+        return name, {}, None
+    if source != "hf-hub":
+        raise EncoderError(
+            f"{name!r}: give timm's own name or hf-hub:OWNER/NAME; a local file goes into weights=."
+        )
+    try:
+        import timm
 
-    Parameters
-    ----------
-    name : str
-        torchvision's name, such as ``"resnet50"``.
-    weights : str
-        A local safetensors file; empty uses torchvision's default weights (a download).
-    pretrained : bool
-        False leaves the weights random, for tests.
-    input_px : int
-        Side of the input.
-    """
-
-    def __init__(self, name: str, weights: str = "", pretrained: bool = True, input_px: int = 224) -> None:
-        keep_triton_out()
-        from torchvision import models
-
-        super().__init__(input_px, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-        try:
-            network = models.get_model(name, weights="DEFAULT" if pretrained and not weights else None)
-        except (ValueError, OSError, RuntimeError) as error:
-            raise EncoderError(f"torchvision cannot make {name!r}: {error}.") from error
-        if weights:
-            _load_safetensors(network, Path(weights))
-        head = next((h for h in ("fc", "classifier", "heads", "head") if hasattr(network, h)), None)
-        if head is None:
-            raise EncoderError(
-                f"torchvision's {name!r} has no classifier to take off; choose another backbone."
-            )
-        setattr(network, head, nn.Identity())
-        self.network = network
-        self.length = self._measure()
+        config, architecture, arguments = timm.models.load_model_config_from_hf(model)
+    except Exception as error:  # whatever timm and the hub raise
+        raise EncoderError(
+            f"{name}: cannot be had from Hugging Face ({error}). Check the name, the internet connection and, for a "
+            "gated model, your access."
+        ) from error
+    return architecture, dict(arguments or {}), config
 
 
-def _load_safetensors(network: nn.Module, path: Path) -> None:
+def _torchvision(name: str, pretrained: bool = False) -> nn.Module:
+    """Return a classifier of torchvision without its last layer."""
+    keep_triton_out()
+    from torchvision import models
+
+    try:
+        network: nn.Module = models.get_model(name, weights="DEFAULT" if pretrained else None)
+    except (ValueError, OSError, RuntimeError) as error:
+        raise EncoderError(f"torchvision cannot make {name!r}: {error}.") from error
+    head = next((h for h in _HEADS if hasattr(network, h)), None)
+    if head is None:
+        raise EncoderError(f"torchvision's {name!r} has no classifier to take off; choose another backbone.")
+    setattr(network, head, nn.Identity())
+    return network
+
+
+def _file_weights(path: Path) -> dict[str, Tensor]:
+    """Return the weights in a safetensors file, without those of a classifier."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -126,13 +136,7 @@ def _load_safetensors(network: nn.Module, path: Path) -> None:
         state = load_file(path)
     except (SafetensorError, OSError) as error:
         raise EncoderError(f"{path}: not a safetensors file ({error}).") from error
-    missing, _ = network.load_state_dict(state, strict=False)
-    heads = ("fc.", "classifier.", "head.", "heads.")
-    lacking = [
-        name for name in missing if not name.startswith(heads) and not name.endswith("num_batches_tracked")
-    ]
-    if lacking:
-        raise EncoderError(f"{path}: weights of another network ({lacking[0]} … is missing).")
+    return {k: v for k, v in state.items() if k.split(".")[0] not in _HEADS}
 
 
 def make_custom_bundle(
@@ -151,15 +155,16 @@ def make_custom_bundle(
     Parameters
     ----------
     name : str
-        The library's name of the backbone.
+        The library's name of the backbone; for timm also ``hf-hub:OWNER/NAME``.
     out : Path
-        The bundle to write.
+        The bundle to write. The backbone's weights travel in it, so that its hash covers them and it
+        works without internet.
     library : str
         ``"timm"`` or ``"torchvision"``.
     identity : str
         Id of the bundle; empty derives it from ``name``.
     weights : Path, optional
-        Local safetensors file; its hash enters the bundle's.
+        Local safetensors file with the backbone's weights; by default the library's own (a download).
     pretrained : bool
         False leaves the weights random, for tests.
     input_px : int
@@ -174,20 +179,31 @@ def make_custom_bundle(
     """
     if library not in ("timm", "torchvision"):
         raise EncoderError(f"unknown library {library!r}; choose timm or torchvision.")
-    options: dict[str, object] = {"name": name, "pretrained": pretrained}
+    download = pretrained and weights is None
+    options: dict[str, Any] = {"name": name}
+    if library == "timm":
+        architecture, arguments, config = _timm_architecture(name)
+        network = _timm(architecture, arguments, download, config)
+        import timm
+
+        seen = timm.data.resolve_model_data_config(network)
+        side, mean, std = int(seen["input_size"][-1]), seen["mean"], seen["std"]
+        options = {"name": architecture, "arguments": arguments}
+    else:
+        network, side, (mean, std) = _torchvision(name, download), 224, _IMAGENET
+    options |= {"input_px": input_px or side, "mean": list(mean), "std": list(std)}
     if weights is not None:
-        options["weights"] = str(weights.resolve())
-    if input_px:
-        options["input_px"] = input_px
-    kind = TimmTexture if library == "timm" else TorchvisionTexture
-    length = kind(**options).length  # type: ignore[arg-type]
+        fit_weights(network, _file_weights(weights), str(weights))
+    backbone = Backbone(network, options["input_px"], mean, std).eval()
+    with torch.inference_mode():
+        length = backbone(torch.zeros(1, 3, options["input_px"], options["input_px"])).shape[1]
     base = load_bundle(keys_from)
     card = Card(
         id=identity or name.split("/")[-1].replace(":", "-"),
         title=f"{name} ({library}) with the keys of {base.card.id}",
         width=base.card.width,
         order=base.card.order,
-        texture=TextureSpec(library, f"{library}:{name}", _file_hash(weights), options),
+        texture=TextureSpec(library, options=options),
         barcode=NEIGHBOUR,
         barcode_length=length,
         mpp=base.card.mpp,
@@ -196,10 +212,4 @@ def make_custom_bundle(
         licence=f"texture: that of {name}; keys: {base.card.licence}",
     )
     tensors = {k: v for k, v in base.tensors.items() if k.startswith("vqvae.")}
-    return save_bundle(card, tensors, out)
-
-
-def _file_hash(path: Path | None) -> str:
-    import hashlib
-
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path else ""
+    return save_bundle(card, tensors | {f"texture.{k}": v for k, v in backbone.state_dict().items()}, out)

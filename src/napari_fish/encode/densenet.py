@@ -88,7 +88,9 @@ def imagenet_state(bundle_folder: Path | None = None) -> dict[str, Tensor]:
     from torchvision.models import DenseNet121_Weights
 
     try:
-        weights = DenseNet121_Weights.IMAGENET1K_V1.get_state_dict(progress=False, check_hash=True)
+        weights = DenseNet121_Weights.IMAGENET1K_V1.get_state_dict(
+            progress=False, check_hash=True, weights_only=True
+        )
     except (OSError, RuntimeError) as error:
         raise EncoderError(
             f"the DenseNet-121 weights of 'fish-paper' could not be downloaded ({error}). Without internet, "

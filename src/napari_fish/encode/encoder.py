@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,17 @@ from napari_fish.encode.plan import Engine, Plan, choose_plan
 from napari_fish.errors import EncoderError
 
 log = logging.getLogger(__name__)
+# As CUDA, cuDNN, cuBLAS, MPS, XPU and torch itself on Linux and Windows put it, underscores taken for blanks.
+_OUT_OF_MEMORY = (
+    "out of memory",
+    "out of device memory",
+    "out of host memory",
+    "out of resources",
+    "allocate memory",
+    "not enough memory",
+    "insufficient memory",
+    "alloc failed",
+)
 
 
 @dataclass(frozen=True)
@@ -64,28 +76,22 @@ class Encoder:
 
     def __init__(self, bundle: Bundle, device: str = "auto", plan: Plan | None = None) -> None:
         from napari_fish.encode.device import pick_device
-        from napari_fish.encode.texture import make_texture
+        from napari_fish.encode.texture import fit_weights, make_texture
         from napari_fish.encode.vqvae import VQVAE
 
         self.card: Card = bundle.card
         prefix = "vqvae."
         model = VQVAE(bundle.card.width)
-        state = {k.removeprefix(prefix): v.float() for k, v in bundle.tensors.items() if k.startswith(prefix)}
-        missing, extra = model.load_state_dict(state, strict=False)
-        lacking = [name for name in missing if not name.endswith("num_batches_tracked")]
-        if lacking or extra:
-            raise EncoderError(f"encoder {self.card.id!r}: the VQ-VAE's weights do not fit its card.")
+        state = {k.removeprefix(prefix): v for k, v in bundle.tensors.items() if k.startswith(prefix)}
+        fit_weights(model, state, f"encoder {self.card.id!r}, VQ-VAE")
         texture = make_texture(bundle.card, bundle.tensors, bundle.path)
         self._order = np.array(bundle.card.order, np.uint8)
         self._projection: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
         if self.card.barcode == PROJECTION:
-            self._projection = (
-                bundle.tensors["texture.projection"].double().numpy(),
-                bundle.tensors["texture.thresholds"].double().numpy(),
-            )
+            self._projection = _planes(bundle)
         torch_device = pick_device(device)
         model.eval()
-        self.plan = plan or choose_plan(model, texture, torch_device, self.card)
+        self.plan = plan or choose_plan(model, texture, torch_device, self.card, self._bits)
         self._engine = Engine(model, texture, torch_device, self.plan)
         self._batch = self.plan.batch
         self._turn = threading.Lock()
@@ -103,6 +109,10 @@ class Encoder:
     @batch.setter
     def batch(self, patches: int) -> None:
         self._batch = max(1, patches)
+
+    def stack(self, patches: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+        """Put patches together for :meth:`encode`, in memory that the device reads fastest; any thread may."""
+        return self._engine.stack(patches)
 
     def encode(self, patches: NDArray[np.uint8], keep_codes: bool = False) -> Encoded:
         """Encode patches.
@@ -129,9 +139,13 @@ class Encoder:
         with self._turn:
             codes, features = self._compute(patches)
         semantic = self._order[codes]
-        return Encoded(
-            keys_from_codes(semantic), pack(self._bits(features)), semantic if keep_codes else None
-        )
+        bits = self._bits(features)
+        if bits.shape[1] != self.card.barcode_length:
+            raise EncoderError(
+                f"encoder {self.card.id!r}: its network gives {bits.shape[1]} bits, its card says "
+                f"{self.card.barcode_length}. Make the bundle again."
+            )
+        return Encoded(keys_from_codes(semantic), pack(bits), semantic if keep_codes else None)
 
     def features(self, patches: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Return texture features, float32 (n, length), of patches uint8 (n, size, size, 3)."""
@@ -140,6 +154,11 @@ class Encoder:
 
     def _bits(self, features: NDArray[np.float32]) -> NDArray[np.bool_]:
         if self._projection is not None:
+            if features.shape[1] != len(self._projection[0]):
+                raise EncoderError(
+                    f"encoder {self.card.id!r}: its network gives {features.shape[1]} features, its planes want "
+                    f"{len(self._projection[0])}. Make the bundle again."
+                )
             return projection_bits(features, *self._projection)
         return neighbour_bits(features)
 
@@ -159,9 +178,8 @@ class Encoder:
 
     def _shrink_batch(self, error: Exception) -> None:
         """Halve the batch if memory ran out; give up at one patch, or for any other reason."""
-        text = str(error).lower()
-        short = isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text
-        if not short:
+        text = str(error).lower().replace("_", " ")
+        if not isinstance(error, MemoryError) and not any(sign in text for sign in _OUT_OF_MEMORY):
             raise error
         if self._batch == 1:
             raise EncoderError(
@@ -171,6 +189,23 @@ class Encoder:
         self._batch //= 2
         self._engine.release_memory()
         log.warning("out of memory on %s: going on with batches of %d", self.device, self._batch)
+
+
+def _planes(bundle: Bundle) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the planes of a bundle, (features, bits) and (bits,)."""
+    normals, offsets = (bundle.tensors.get(f"texture.{name}") for name in ("projection", "thresholds"))
+    bits = bundle.card.barcode_length
+    if (
+        normals is None
+        or offsets is None
+        or normals.dim() != 2
+        or normals.shape[1] != bits
+        or offsets.shape != (bits,)
+    ):
+        raise EncoderError(
+            f"encoder {bundle.card.id!r}: there are no planes for {bits} bits in the bundle. Make it again."
+        )
+    return normals.double().numpy(), offsets.double().numpy()
 
 
 def load_encoder(

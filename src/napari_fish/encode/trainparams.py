@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from napari_fish.errors import EncoderError
+
 
 @dataclass(frozen=True)
 class VQTrainParams:
@@ -72,6 +74,12 @@ class VQTrainParams:
     check_every: int = 250
     patience: int = 8
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.crop < 16 or self.crop % 16:
+            raise EncoderError(f"a training crop of {self.crop} px is not a multiple of 16; choose another.")
+        if self.batch < 1 or self.check_every < 1 or not self.mpp > 0:
+            raise EncoderError("batch, check_every and mpp of a training must be positive.")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.encode.sources import TissueSource, tissue_fields
+from napari_fish.encode.sources import LeftOut, TissueSource, tissue_fields
 from napari_fish.errors import Cancelled, EncoderError
 
 if TYPE_CHECKING:
@@ -94,8 +94,11 @@ def view_features(
     params: TextureTrainParams,
     network: LiteTexture | None = None,
     *,
+    mpp: float = 0.5,
+    device: str = "auto",
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
+    left_out: LeftOut | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
     """Compute features of several views of every field.
 
@@ -107,10 +110,16 @@ def view_features(
         How.
     network : LiteTexture, optional
         What computes the features; EfficientNet-Lite0 as its package ships it by default.
+    mpp : float
+        µm per px of the fields of a slide; an image is a field as it is.
+    device : str
+        As in :func:`~napari_fish.encode.train.train_vqvae`.
     progress : callable, optional
         Called with the number of fields done.
     should_stop : callable, optional
         Asked before every field.
+    left_out : callable, optional
+        Hears of files that cannot be opened.
 
     Returns
     -------
@@ -122,12 +131,15 @@ def view_features(
     import torch
 
     from napari_fish.encode.augment import restain, turn
+    from napari_fish.encode.device import pick_device
 
-    network = network or texture_network(params)
+    where = pick_device(device)
+    network = (network or texture_network(params)).to(where)
     chance = torch.Generator().manual_seed(params.seed)
     rng = np.random.default_rng(params.seed)
     rows, owners = [], []
-    for owner, pixels in tissue_fields(sources, per_slide=params.per_slide, seed=params.seed):
+    fields = tissue_fields(sources, per_slide=params.per_slide, mpp=mpp, seed=params.seed, left_out=left_out)
+    for owner, pixels in fields:
         if should_stop and should_stop():
             raise Cancelled("training of the texture code was stopped.")
         views = np.stack(list(random_crops(pixels, params.views, params.input_px, (params.area, 1), rng)))
@@ -135,7 +147,8 @@ def view_features(
         if params.stain:
             images = restain(images, chance, params.stain)
         with torch.inference_mode():
-            rows.append(network(images.float().contiguous(memory_format=torch.channels_last)).numpy())
+            pixels_there = images.float().to(where, memory_format=torch.channels_last)
+            rows.append(network(pixels_there).cpu().numpy())
         owners.append(owner)
         if progress:
             progress(len(rows))
@@ -234,15 +247,27 @@ def train_texture(
     params: TextureTrainParams | None = None,
     network: LiteTexture | None = None,
     *,
+    mpp: float = 0.5,
+    device: str = "auto",
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
+    left_out: LeftOut | None = None,
 ) -> TextureCode:
     """Learn the texture code of an encoder like ``fish-lite``; see :class:`TextureTrainParams`."""
     from napari_fish.encode.litetexture import COLOUR_BINS
 
     params = params or TextureTrainParams()
     network = network or texture_network(params)
-    features, owners = view_features(sources, params, network, progress=progress, should_stop=should_stop)
+    features, owners = view_features(
+        sources,
+        params,
+        network,
+        mpp=mpp,
+        device=device,
+        progress=progress,
+        should_stop=should_stop,
+        left_out=left_out,
+    )
     counts = np.bincount(owners, minlength=len(sources))
     weights = np.array([sources[o].weight / counts[o] for o in owners])
     groups = [(length, 1.0) for length in network.depths]

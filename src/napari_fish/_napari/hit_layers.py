@@ -16,8 +16,8 @@ from PIL import Image
 
 from napari_fish._napari.gallery_order import closeness_in_short
 from napari_fish.database.records import Box
-from napari_fish.search.reportparts import bits
 from napari_fish.search.values import Hit, Results, SlideHit
+from napari_fish.search.verdict import bits
 
 Points = NDArray[np.float64]
 ToWorld = Callable[[Any], Points]

@@ -154,7 +154,10 @@ def _notes(
 ) -> list[str]:  # fmt: skip
     """Say what the reader must know of an answer of ``n`` slides and ``filled`` more."""
     notes = [note, *found.notes]
-    if filled:
+    if filled and not len(found.lists.rows):
+        nearest = f"the {filled} nearest slides are" if filled > 1 else "the nearest slide is"
+        notes.append(f"Nothing lies within the threshold of {threshold} bits; {nearest} shown.")
+    elif filled:
         notes.append(
             f"Within the threshold of {threshold} bits the search gave {n} of {p.k} slides; "
             f"{filled} more were filled in from exact search, nearest first."

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from qtpy.QtWidgets import QPushButton
+from qtpy.QtWidgets import QLabel, QPushButton
 
 from napari_fish._napari.compare import comparison_of
-from napari_fish._napari.magnification import magnification
 from napari_fish._napari.reader import PLUGIN
 from napari_fish._napari.results_widget import ResultsWidget
 from napari_fish._napari.session import session_of
-from tests._napari.measured_archive import ask, make_archive, open_archive
+from tests._napari.measured_archive import ask, magnification, make_archive, open_archive
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +73,28 @@ def test_a_double_click_opens_the_slide_and_jump_draws_on_both(
     names = [layer.name for layer in viewer.layers]
     for slide in ("s0", one.name.removesuffix(".tif"), other.name.removesuffix(".tif")):
         assert slide in names and f"Matches · {slide}" in names
+
+
+def test_a_comparison_can_be_stopped_while_slides_are_opened(
+    qtbot: Any, viewer: Any, widget: ResultsWidget
+) -> None:
+    said = widget.findChild(QLabel, "results.state")
+    press(widget, "compare")
+    assert said.text().startswith("Opening slides to compare")
+    press(widget, "clear")
+    assert said.text() == "" and not widget.findChild(QPushButton, "results.clear").isEnabled()
+    qtbot.waitUntil(lambda: not comparison_of(viewer)._job.busy, timeout=30_000)
+    assert said.text() == "" and len(viewer.layers) == 1
+
+
+def test_two_double_clicks_open_a_slide_once_and_say_so_meanwhile(
+    qtbot: Any, viewer: Any, widget: ResultsWidget
+) -> None:
+    hit = widget.answer.results.hits[0]
+    said = widget.findChild(QLabel, "results.state")
+    for _ in range(2):
+        widget.gallery.opened.emit(hit)
+        assert said.text() == f"Opening {hit.name} …"
+    qtbot.waitUntil(lambda: said.text() == "", timeout=30_000)
+    qtbot.wait(300)
+    assert [layer.name for layer in viewer.layers] == ["s0", "s1", "Matches · s1"]

@@ -25,10 +25,10 @@ from napari_fish._napari.regions_table import RegionsModel, RegionsTable
 from napari_fish._napari.thumbnail_loader import Key, PictureLoader
 from napari_fish.search import Hit, Results, SlideHit
 from napari_fish.search.colours import Colours
-from napari_fish.search.reportparts import bits, closeness
-from napari_fish.search.verdict import matched_regions
+from napari_fish.search.verdict import bits, closeness, matched_regions
 
-PICTURE = 104
+PICTURE = 90
+"""Px; two pairs fit beside each other in the panel as it is at first."""
 NOTHING_CHOSEN = "Click a slide to see why it was found."
 
 
@@ -116,25 +116,15 @@ class ExplainPanel(QTabWidget):
         self._results: Results | None = None
         self._hit: SlideHit | None = None
         self._words = named("results", QLabel(NOTHING_CHOSEN), "why", "Why the chosen slide was found.")
-        self._words.setWordWrap(True)
-        self._words.setTextFormat(Qt.TextFormat.PlainText)
-        self._words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._more = named("results", QLabel(), "why_more", "What else is to be known of the chosen slide.")
+        for label in (self._words, self._more):
+            label.setWordWrap(True)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._pairs = QWidget()
         self._flow = QFlowLayout(self._pairs)
         self._flow.setContentsMargins(0, 0, 0, 0)
-        inside = QWidget()
-        stack = QVBoxLayout(inside)
-        stack.setContentsMargins(6, 6, 6, 6)
-        stack.addWidget(self._words)
-        stack.addWidget(self._pairs)
-        stack.addWidget(self._make_buttons())
-        stack.addStretch()
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setWidget(inside)
-        self.addTab(scroll, "Why this slide")
+        self.addTab(self._make_why(), "Why this slide")
         self.addTab(self._make_regions(), "Query regions")
         self.setTabToolTip(0, "The regions that match, and how certain they are.")
         self.setTabToolTip(
@@ -158,19 +148,43 @@ class ExplainPanel(QTabWidget):
         self._buttons.setVisible(self._hit is not None)
         if hit is None or self._results is None:
             self._words.setText(NOTHING_CHOSEN if self._results is not None else "")
+            self._more.clear()
             return
         self._words.setText(why_in_words(hit, self._results))
+        self._more.setText(more_in_words(hit, self._results))
         colour = QColor(Colours.of_answers([self._results]).of(hit.diagnosis, look_of(self).dark))
         for match in hit.matches:
             pair = Pair(hit, match, self._loader, colour)
             pair.clicked.connect(self.jumped)
             self._flow.addWidget(pair)
 
+    def _make_why(self) -> QWidget:
+        """Return the page about one slide: the pictures come early and the buttons stay in sight."""
+        inside = QWidget()
+        stack = QVBoxLayout(inside)
+        stack.setContentsMargins(0, 0, 0, 0)
+        stack.setSpacing(4)
+        for part in (self._words, self._pairs, self._more):
+            stack.addWidget(part)
+        stack.addStretch()
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setWidget(inside)
+        page = QWidget()
+        below = QVBoxLayout(page)
+        below.setContentsMargins(6, 4, 2, 2)
+        below.setSpacing(2)
+        below.addWidget(scroll, 1)
+        below.addWidget(self._make_buttons())
+        return page
+
     def _make_buttons(self) -> QWidget:
         """Return the buttons that search from the slide that is shown."""
         self._buttons = QWidget()
         row = QFlowLayout(self._buttons)
-        row.setContentsMargins(0, 4, 0, 0)
+        row.setContentsMargins(0, 0, 0, 0)
         for name, text, whole in (
             ("region", "Search from this region", False),
             ("slide", "Search from this slide", True),
@@ -207,15 +221,24 @@ def is_added(match: Hit) -> bool:
 
 
 def why_in_words(hit: SlideHit, results: Results) -> str:
-    """Say why a slide is where it is in the answer."""
-    lines = [
-        f"{hit.rank}. {hit.name or hit.slide}",
-        " · ".join(word for word in (hit.diagnosis or "diagnosis not known", where_from(hit)) if word),
-    ]
+    """Say which slide it is, how near, and by how many regions: what is read before the pictures."""
+    about = (f"{hit.rank}. {hit.name or hit.slide}", hit.diagnosis or "diagnosis not known", where_from(hit))
     median = results.ranking == "label-free" or hit.filled
-    lines.append(
-        f"{'Median distance' if median else 'Distance'} {bits(hit.distance)}: {closeness(hit.percentile)}."
+    near = matched_regions(hit, results)[0]
+    matched = f"Matches {regions_in_words(hit, results)} within the threshold."
+    return "\n".join(
+        (
+            " · ".join(word for word in about if word),
+            f"{'Median distance' if median else 'Distance'} {bits(hit.distance)}: {closeness(hit.percentile)}.",
+            (matched if near else "No pair is within the threshold.")
+            + (" Query left, this slide right:" if hit.matches else ""),
+        )
     )
+
+
+def more_in_words(hit: SlideHit, results: Results) -> str:
+    """Say what else is to be known of a slide: what is read after the pictures."""
+    lines = []
     if hit.filled:
         lines.append(
             f"Filled in: nothing more was within the threshold of {results.threshold} bits, "
@@ -226,11 +249,6 @@ def why_in_words(hit: SlideHit, results: Results) -> str:
         lines.append(f"The region that brought it has neighbours of entropy {hit.entropy:.2f} bits: {agree}.")
     if any(is_added(match) and match.distance == 0 for match in hit.matches):
         lines.append("You liked it: its own regions joined the query.")
-    near = matched_regions(hit, results)[0]
-    said = f"Matches {regions_in_words(hit, results)} within the threshold."
-    lines.append(said if near else "No pair is within the threshold.")
-    if hit.matches:
-        lines.append("Query left, this slide right:")
     return "\n".join(lines)
 
 

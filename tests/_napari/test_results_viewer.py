@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from qtpy.QtCore import QPoint
 from qtpy.QtWidgets import QLabel, QPushButton
 
 from napari_fish._napari.compare import comparison_of
+from napari_fish._napari.docks import DockedWidget
+from napari_fish._napari.explain_panel import Pair
 from napari_fish._napari.reader import PLUGIN
 from napari_fish._napari.results_widget import ResultsWidget
 from napari_fish._napari.session import session_of
@@ -98,3 +101,25 @@ def test_two_double_clicks_open_a_slide_once_and_say_so_meanwhile(
     qtbot.waitUntil(lambda: said.text() == "", timeout=30_000)
     qtbot.wait(300)
     assert [layer.name for layer in viewer.layers] == ["s0", "s1", "Matches · s1"]
+
+
+def test_a_widget_at_the_side_keeps_its_height_and_what_matters_is_in_sight_in_a_window_of_ordinary_size(
+    qtbot: Any, viewer: Any
+) -> None:
+    viewer.window.resize(1400, 900)
+    side, results = DockedWidget(), ResultsWidget(viewer)
+    side.setMinimumWidth(370)
+    for widget in (side, results):
+        viewer.window.add_dock_widget(widget, name=type(widget).__name__, area="right")
+    qtbot.waitUntil(lambda: results.height() < 500 < results.width(), timeout=10_000)
+    qtbot.wait(200)
+    assert side.mapToGlobal(QPoint(0, side.height())).y() >= results.mapToGlobal(QPoint(0, 300)).y()
+    assert side.height() > 700
+    pair = next(iter(results.findChildren(Pair)))
+    assert pair.visibleRegion().boundingRect().size() == pair.size()
+    for name in ("search_region", "search_slide", "export", "reset"):
+        button = results.findChild(QPushButton, f"results.{name}")
+        assert button.visibleRegion().boundingRect().size() == button.size(), name
+    controls = [results.findChild(QPushButton, f"results.{name}") for name in ("refine", "reset")]
+    assert len({one.mapTo(results, QPoint(0, 0)).y() for one in controls}) == 1
+    qtbot.waitUntil(lambda: not results.loading)

@@ -21,14 +21,14 @@ from superqt import QFlowLayout
 from napari_fish._napari.controls import named
 from napari_fish._napari.gallery_order import regions_in_words, where_from
 from napari_fish._napari.look import look_of
+from napari_fish._napari.query_layers import DROPPED, HIGH, LOW
 from napari_fish._napari.regions_table import RegionsModel, RegionsTable
 from napari_fish._napari.thumbnail_loader import Key, PictureLoader
 from napari_fish.search import Hit, Results, SlideHit
 from napari_fish.search.colours import Colours
 from napari_fish.search.verdict import bits, closeness, matched_regions
 
-PICTURE = 90
-"""Px; two pairs fit beside each other in the panel as it is at first."""
+PICTURE = 96
 NOTHING_CHOSEN = "Click a slide to see why it was found."
 
 
@@ -207,10 +207,14 @@ class ExplainPanel(QTabWidget):
         self._summary.setWordWrap(True)
         self._regions = RegionsModel(self._loader, self)
         self._table = named("results", RegionsTable(self._regions), "regions", "")
+        legend = named("results", QLabel(legend_in_words()), "legend", "What the boxes on the slide say.")
+        legend.setWordWrap(True)
         page = QWidget()
         stack = QVBoxLayout(page)
-        stack.setContentsMargins(6, 6, 6, 6)
+        stack.setContentsMargins(4, 4, 4, 4)
+        stack.setSpacing(2)
         stack.addWidget(self._summary)
+        stack.addWidget(legend)
         stack.addWidget(self._table)
         return page
 
@@ -229,16 +233,15 @@ def why_in_words(hit: SlideHit, results: Results) -> str:
     return "\n".join(
         (
             " · ".join(word for word in about if word),
-            f"{'Median distance' if median else 'Distance'} {bits(hit.distance)}: {closeness(hit.percentile)}.",
-            (matched if near else "No pair is within the threshold.")
-            + (" Query left, this slide right:" if hit.matches else ""),
+            f"{'Median of ' if median else ''}{bits(hit.distance)}: {closeness(hit.percentile)}.",
+            matched if near else "No pair is within the threshold.",
         )
     )
 
 
 def more_in_words(hit: SlideHit, results: Results) -> str:
     """Say what else is to be known of a slide: what is read after the pictures."""
-    lines = []
+    lines = ["Left the query, right this slide."] if hit.matches else []
     if hit.filled:
         lines.append(
             f"Filled in: nothing more was within the threshold of {results.threshold} bits, "
@@ -250,6 +253,15 @@ def more_in_words(hit: SlideHit, results: Results) -> str:
     if any(is_added(match) and match.distance == 0 for match in hit.matches):
         lines.append("You liked it: its own regions joined the query.")
     return "\n".join(lines)
+
+
+def legend_in_words() -> str:
+    """Explain the colours of the query's regions as they are drawn on the slide, as rich text."""
+    kinds = ((HIGH, "led to most slides"), (LOW, "counted, led to none"), (DROPPED, "dropped"))
+    return "On the slide: " + ", ".join(
+        f'<span style="color: {QColor.fromRgbF(*map(float, colour[:3])).name()}">■</span> {words}'
+        for colour, words in kinds
+    )
 
 
 def regions_summary(results: Results) -> str:

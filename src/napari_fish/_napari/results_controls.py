@@ -73,10 +73,11 @@ class ResultsControls(QWidget):
         reset.clicked.connect(self.reset)
         flow = QFlowLayout(self)
         flow.setContentsMargins(0, 0, 0, 0)
+        flow.setHorizontalSpacing(8)
         groups: tuple[list[Any], ...] = (
-            ["size", self._size],
-            ["sort by", self._sort],
-            ["group by", self._group],
+            [self._size],
+            ["sort", self._sort],
+            ["group", self._group],
             [self._refine, self._undo],
             [self._jump, self._compare, self._clear],
             [self._lens(objective) for objective in OBJECTIVES],
@@ -127,7 +128,7 @@ class ResultsControls(QWidget):
     def _lens(self, objective: int) -> QPushButton:
         tip = f"Show the canvas as through a {objective}x objective: one px is {mpp_at(objective):g} µm."
         button = self._button(f"{objective}x", f"x{objective}", tip, None)
-        button.setMinimumWidth(0)
+        button.setFixedWidth(button.fontMetrics().horizontalAdvance("40x") + 12)
         button.clicked.connect(lambda: self.zoom.emit(float(objective)))
         return button
 
@@ -153,8 +154,8 @@ def _together(controls: list[Any]) -> QWidget:
     """Put controls into a group that is never torn apart; a text becomes a label."""
     group = QWidget()
     row = QHBoxLayout(group)
-    row.setContentsMargins(0, 0, 6, 0)
-    row.setSpacing(3)
+    row.setContentsMargins(0, 0, 0, 0)
+    row.setSpacing(2)
     for control in controls:
         row.addWidget(QLabel(control) if isinstance(control, str) else control)
     return group

@@ -160,7 +160,7 @@ def _notes(
     elif filled:
         notes.append(
             f"Within the threshold of {threshold} bits the search gave {n} of {p.k} slides; "
-            f"{filled} more were filled in from exact search, nearest first."
+            f"{filled} more {'was' if filled == 1 else 'were'} filled in from exact search, nearest first."
         )
     if n + filled < p.k:
         notes.append(_why_short(store, mask, n + filled, p, threshold, found.lists))

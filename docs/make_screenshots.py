@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PIL import Image
+from screenshots.common import in_few_colours
 
 from napari_fish.slides.demo import demo_specs, write_demo_slide
 
@@ -83,11 +84,8 @@ def main(names: list[str]) -> None:
         file = _place(name if "." in name else f"{name}.png")
         pictures[name](file)
         if file.suffix == ".png":
-            # A palette is enough for a screenshot, and a third of the size.
-            Image.open(file).convert("RGB").quantize(256, dither=Image.Dither.FLOYDSTEINBERG).save(
-                file, optimize=True
-            )
-        print(file)
+            in_few_colours(Image.open(file).convert("RGB")).save(file, optimize=True)
+        print(f"{file}: {file.stat().st_size // 1000} kB")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary, ref
 from napari.layers import Image
 from qtpy.QtCore import QObject, QTimer, Signal
 
-from napari_fish._napari.compare_cells import QUERY_COLOUR, fill, label, new_cell, scene_unit
+from napari_fish._napari.compare_cells import LETTER_PX, QUERY_COLOUR, fill, label, new_cell, scene_unit
 from napari_fish._napari.compare_pictures import Shelf, Shown, open_pictures
 from napari_fish._napari.hit_layers import CELL_KEY, grid_shape
 from napari_fish._napari.magnification import zoom_to
@@ -190,7 +190,9 @@ class Comparison(QObject):
         if first:
             self._prepare()
         pictures = [shown.query, *(picture for _, picture in shown.hits)]
-        titles = [shown.query_title, *(pair.title for pair, _ in shown.hits)]
+        columns = grid_shape(len(pictures), *viewer.canvas.size)[1]
+        room = viewer.canvas.size[1] / columns / LETTER_PX
+        titles = [shown.query_title, *(pair.title(room) for pair, _ in shown.hits)]
         colours = [QUERY_COLOUR, *(colour_of(pair.hit.diagnosis) for pair, _ in shown.hits)]
         same = len(pictures) == len(self._cells)
         if not same:

@@ -19,7 +19,7 @@ from qtpy.QtWidgets import (
 from superqt import QFlowLayout
 
 from napari_fish._napari.controls import named
-from napari_fish._napari.gallery_order import regions_in_words, where_from
+from napari_fish._napari.gallery_order import regions_in_words
 from napari_fish._napari.look import look_of
 from napari_fish._napari.query_layers import DROPPED, HIGH, LOW
 from napari_fish._napari.regions_table import RegionsModel, RegionsTable
@@ -29,6 +29,8 @@ from napari_fish.search.colours import Colours
 from napari_fish.search.verdict import bits, closeness, matched_regions
 
 PICTURE = 96
+MOST_SENTENCES = 2
+"""How many stand above the table; all of them where the mouse rests."""
 NOTHING_CHOSEN = "Click a slide to see why it was found."
 
 
@@ -135,7 +137,9 @@ class ExplainPanel(QTabWidget):
         """Show the regions of a query, and no slide yet."""
         self._results = results
         self.show_hit(None)
-        self._summary.setText("" if results is None else regions_summary(results))
+        text = () if results is None else regions_summary(results)
+        self._summary.setText(" ".join(text[:MOST_SENTENCES]))
+        self._summary.setToolTip("\n".join(text))
         self._regions.show(results)
 
     def show_hit(self, hit: SlideHit | None) -> None:
@@ -226,8 +230,9 @@ def is_added(match: Hit) -> bool:
 
 def why_in_words(hit: SlideHit, results: Results) -> str:
     """Say which slide it is, how near, and by how many regions: what is read before the pictures."""
-    about = (f"{hit.rank}. {hit.name or hit.slide}", hit.diagnosis or "diagnosis not known", where_from(hit))
-    median = results.ranking == "label-free" or hit.filled
+    # Not the site: the card says it, and the pictures shall be in sight.
+    about = (f"{hit.rank}. {hit.name or hit.slide}", hit.diagnosis or "diagnosis not known", hit.patient)
+    median = (results.ranking == "label-free" or hit.filled) and len(results.explanation.lists) > 1
     near = matched_regions(hit, results)[0]
     matched = f"Matches {regions_in_words(hit, results)} within the threshold."
     return "\n".join(
@@ -257,24 +262,24 @@ def more_in_words(hit: SlideHit, results: Results) -> str:
 
 def legend_in_words() -> str:
     """Explain the colours of the query's regions as they are drawn on the slide, as rich text."""
-    kinds = ((HIGH, "led to most slides"), (LOW, "counted, led to none"), (DROPPED, "dropped"))
-    return "On the slide: " + ", ".join(
+    kinds = ((HIGH, "led to slides"), (LOW, "to none"), (DROPPED, "dropped"))
+    return "On the slide: " + " ".join(
         f'<span style="color: {QColor.fromRgbF(*map(float, colour[:3])).name()}">■</span> {words}'
         for colour, words in kinds
     )
 
 
-def regions_summary(results: Results) -> str:
-    """Say how the slides were ranked, in a few sentences."""
+def regions_summary(results: Results) -> tuple[str, ...]:
+    """Say how the slides were ranked, in a few sentences, the most important first."""
     told = results.explanation
     counted = sum(fate.fate == "kept" for fate in told.lists)
-    text = [f"Ranking {told.ranking}: {counted} of {len(told.lists)} regions counted."]
+    text = [f"{counted} of {len(told.lists)} regions counted."]
+    if told.prediction:
+        text.append(f"The most certain agree on {told.prediction}.")
     added = sum(box.width <= 0 for box in results.query_boxes)
     if added:
         text.append(f"Your thumbs up brought {added} of them.")
-    if told.prediction:
-        text.append(f"The most certain agree on {told.prediction}.")
+    text += [f"Left out: {step}." for step in told.skipped_steps]
     if told.hit_threshold is not None:
         text.append(f"Neighbours of uncertain regions counted up to {bits(told.hit_threshold)}.")
-    text += [f"Left out: {step}." for step in told.skipped_steps]
-    return " ".join(text)
+    return tuple(text)

@@ -263,7 +263,7 @@ def more_in_words(hit: SlideHit, results: Results) -> str:
 def legend_in_words() -> str:
     """Explain the colours of the query's regions as they are drawn on the slide, as rich text."""
     kinds = ((HIGH, "led to slides"), (LOW, "to none"), (DROPPED, "dropped"))
-    return "On the slide: " + " ".join(
+    return "Boxes: " + " ".join(
         f'<span style="color: {QColor.fromRgbF(*map(float, colour[:3])).name()}">■</span> {words}'
         for colour, words in kinds
     )

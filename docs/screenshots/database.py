@@ -117,7 +117,7 @@ def building(file: Path, theme: str = "dark", state: str = "building") -> None:
             widget.cancel()
             wait_until(lambda: not widget.busy)
         elif state == "paused":
-            widget.build.pause()
+            widget.hold.click()
         else:
             # Held, so that the picture takes no longer than the slide.
             widget.build._brake.pause()

@@ -49,16 +49,16 @@ def answered(file: Path, theme: str = "dark") -> None:
 def queue(file: Path) -> None:
     """Take a picture of several slides, searched for one after the other, of which the first is done."""
     from napari_fish._napari.search_batch import Task
-    from napari_fish._napari.session import session_of
     from napari_fish._napari.show import take_picture
 
     with scene() as (viewer, search, _):
         slides = [demo_slide().with_name(f"demo-{number:03}.tif") for number in (1, 5, 8, 13)]
+        search.queue_fold.open()
         search.queue([Task(one.name, one) for one in slides])
-        wait_until(lambda: session_of(viewer).current is not None)
+        wait_until(lambda: search.batch.tasks[0].answer is not None)
         take_picture(viewer, file)
-        session_of(viewer).cancel()
-        wait_until(lambda: not session_of(viewer).busy)
+        search.batch.stop()
+        wait_until(lambda: not search.batch.running)
 
 
 def running(file: Path, cancel: bool = False) -> None:

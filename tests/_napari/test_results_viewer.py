@@ -111,15 +111,21 @@ def test_a_widget_at_the_side_keeps_its_height_and_what_matters_is_in_sight_in_a
     side.setMinimumWidth(370)
     for widget in (side, results):
         viewer.window.add_dock_widget(widget, name=type(widget).__name__, area="right")
-    qtbot.waitUntil(lambda: results.height() < 500 < results.width(), timeout=10_000)
-    qtbot.wait(200)
+    in_sight = ("search_region", "search_slide", "export", "reset")
+    buttons = [results.findChild(QPushButton, f"results.{name}") for name in in_sight]
+
+    def is_whole(part: Any) -> bool:
+        return bool(part.visibleRegion().boundingRect().size() == part.size())
+
+    # Docks are settled and laid out by and by.
+    qtbot.waitUntil(lambda: results.height() < 500 < results.width(), timeout=20_000)
+    qtbot.waitUntil(lambda: side.height() > 700, timeout=20_000)
     assert side.mapToGlobal(QPoint(0, side.height())).y() >= results.mapToGlobal(QPoint(0, 300)).y()
-    assert side.height() > 700
-    pair = next(iter(results.findChildren(Pair)))
-    assert pair.visibleRegion().boundingRect().size() == pair.size()
-    for name in ("search_region", "search_slide", "export", "reset"):
-        button = results.findChild(QPushButton, f"results.{name}")
-        assert button.visibleRegion().boundingRect().size() == button.size(), name
-    controls = [results.findChild(QPushButton, f"results.{name}") for name in ("refine", "reset")]
-    assert len({one.mapTo(results, QPoint(0, 0)).y() for one in controls}) == 1
+    qtbot.waitUntil(lambda: all(is_whole(one) for one in buttons), timeout=20_000)
+    qtbot.waitUntil(lambda: any(is_whole(one) for one in results.findChildren(Pair)), timeout=20_000)
+    rows = {
+        results.findChild(QPushButton, f"results.{name}").mapTo(results, QPoint(0, 0)).y()
+        for name in ("refine", "reset")
+    }
+    assert len(rows) == 1
     qtbot.waitUntil(lambda: not results.loading)

@@ -135,8 +135,8 @@ def _nothing_similar(percentile: float) -> str:
         return f"All hits are farther than {math.floor(percentile):d} % of random pairs: nothing similar in this database."
     # Cards say "closer than 94 %", which sounds near to whoever does not know how near a true match is.
     return (
-        f"Nothing similar in this database: the nearest region is merely {closeness(percentile)}; "
-        f"1 in {100 / percentile:.0f} of those is as close."
+        f"Nothing similar in this database: the nearest region is merely {closeness(percentile)}: "
+        f"1 in {100 / percentile:.0f} of them is as close."
     )
 
 

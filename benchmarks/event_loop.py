@@ -14,12 +14,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from common import claim
 from qtpy.QtCore import QTimer
 
 TICK_MS = 5
 LATE_MS = 25
 """A loop that has not turned for so long is looked at."""
 LOOK_S = 0.005
+BLOCKED_MS = 50
+"""For longer nothing of ours may hold the loop."""
 OURS, THROUGH, THEIRS, IDLE = "ours", "napari, called by us", "napari and Qt", "nobody"
 
 
@@ -39,36 +42,46 @@ def blamed(frame: FrameType | None) -> tuple[str, str]:
 
 
 @dataclass
-class Gaps:
-    """How long the loop did not turn, in ms, by who was at work most of that time."""
+class Late:
+    """What one party kept the loop waiting for in late turns, in ms: by the clock on the wall, and computing."""
 
-    gaps: dict[str, list[float]] = field(default_factory=dict)
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    where: str = ""
+
+
+@dataclass
+class Gaps:
+    """How long the loop did not turn, in ms, and by whom: each has the share of a turn in which it was seen at work."""
+
+    late: dict[str, Late] = field(default_factory=dict)
     turns: list[float] = field(default_factory=list)
-    worst: dict[str, tuple[float, str]] = field(default_factory=dict)
 
     def add(self, ms: float, cpu_ms: float, seen: Counter[tuple[str, str]]) -> None:
         """Take note of a turn of the loop: how long it took, and how much of that this thread was computing."""
         self.turns.append(ms)
         if ms < LATE_MS or not seen:
             return
-        by_whom: Counter[str] = Counter()
-        for (who, _), n in seen.items():
-            by_whom[who] += n
-        who, n = by_whom.most_common(1)[0]
-        # On a machine with other work a thread may wait for its turn: only what it computed counts against anybody.
-        own = min(ms, cpu_ms) * n / sum(by_whom.values())
-        self.gaps.setdefault(who, []).append(own)
-        if own > self.worst.get(who, (0.0, ""))[0]:
-            place = max((p for p in seen if p[0] == who), key=lambda p: seen[p])[1]
-            self.worst[who] = (own, place)
+        for who in {who for who, _ in seen}:
+            own = {place: n for (party, place), n in seen.items() if party == who}
+            share = sum(own.values()) / seen.total()
+            late = self.late.setdefault(who, Late())
+            if ms * share > max(late.wall, default=0.0):
+                late.where = max(own, key=lambda place: own[place])
+            # Waiting counts too: for a disk, which is our fault, and on a busy machine for a core, which is not.
+            late.wall.append(ms * share)
+            late.cpu.append(min(ms, cpu_ms) * share)
 
     def rows(self, part: str) -> list[dict[str, Any]]:
-        """Return a row for the loop and one for each culprit."""
+        """Return a row for the loop and two for each party."""
         rows = [{"part": part, "what": "turn of the event loop (wall)", **_spread(self.turns)}]
         for who in (OURS, THROUGH, THEIRS, IDLE):
-            times = self.gaps.get(who, [])
-            row = {"part": part, "what": f"late: {who} (cpu)", "n": len(times), **_spread(times)}
-            rows.append(row | {"where": self.worst.get(who, (0, ""))[1]})
+            late = self.late.get(who, Late())
+            for clock, times in (("wall", late.wall), ("cpu", late.cpu)):
+                row = {"part": part, "what": f"late: {who} ({clock})", "n": len(times), **_spread(times)}
+                if who == OURS:
+                    row |= claim(max(times, default=0.0), "ms at most", BLOCKED_MS)
+                rows.append(row | {"where": late.where})
         return rows
 
 

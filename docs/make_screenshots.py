@@ -8,25 +8,20 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from PIL import Image
-
-from napari_fish.slides.demo import demo_specs, write_demo_slide
+from screenshots.common import demo_slide, in_few_colours
 
 IMAGES = Path(__file__).parent / "images"
 REAL_SLIDE = Path(__file__).parents[2] / "shared" / "data" / "slides" / "tcga-du-6399.svs"
 
 
 def viewer(file: Path) -> None:
-    """Take a picture of a demo slide in the viewer."""
-    spec = next(s for s in demo_specs() if s.diagnosis == "adenocarcinoma" and not s.artefacts)
-    with tempfile.TemporaryDirectory() as folder:
-        slide = write_demo_slide(spec, Path(folder) / f"{spec.name}.tif")
-        show = [sys.executable, "-m", "napari_fish._napari.show", str(slide), "--screenshot", str(file)]
-        subprocess.run(show, check=True)
+    """Take a picture of the tutorial's slide in the viewer."""
+    show = [sys.executable, "-m", "napari_fish._napari.show", str(demo_slide()), "--screenshot", str(file)]
+    subprocess.run(show, check=True)
 
 
 def mosaic(file: Path) -> None:
@@ -83,11 +78,8 @@ def main(names: list[str]) -> None:
         file = _place(name if "." in name else f"{name}.png")
         pictures[name](file)
         if file.suffix == ".png":
-            # A palette is enough for a screenshot, and a third of the size.
-            Image.open(file).convert("RGB").quantize(256, dither=Image.Dither.FLOYDSTEINBERG).save(
-                file, optimize=True
-            )
-        print(file)
+            in_few_colours(Image.open(file).convert("RGB")).save(file, optimize=True)
+        print(f"{file}: {file.stat().st_size // 1000} kB")
 
 
 if __name__ == "__main__":

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from screenshots.common import wait_until
+from screenshots.common import demo_database, demo_slide, wait_until
 
 SIZE_UM = (2100.0, 1700.0)
 DIAGNOSES = ("adenocarcinoma", "lymphoma", "sarcoma", "adenocarcinoma", "lymphoma")
@@ -44,8 +45,8 @@ def _database() -> Path:
 
 
 @contextmanager
-def _scene(theme: str = "dark") -> Iterator[tuple[Any, Any]]:
-    """Show the widget beside a slide."""
+def _scene(theme: str = "dark", slide: Path | None = None) -> Iterator[tuple[Any, Any]]:
+    """Show the widget beside a slide, by default that which a reader of the tutorial has opened."""
     import napari
 
     from napari_fish._napari.database_widget import DatabaseWidget
@@ -54,7 +55,7 @@ def _scene(theme: str = "dark") -> Iterator[tuple[Any, Any]]:
 
     viewer = napari.Viewer(title="napari-fish", show=False)
     viewer.theme = theme
-    add_slide(viewer, _slides() / "case-01.tif")
+    add_slide(viewer, slide or demo_slide())
     arrange(viewer)
     widget = DatabaseWidget(viewer)
     viewer.window.add_dock_widget(widget, name="Database", area="right")
@@ -66,12 +67,24 @@ def _scene(theme: str = "dark") -> Iterator[tuple[Any, Any]]:
     viewer.close()
 
 
-def _choose(widget: Any, place: Path) -> None:
-    """Choose slides and labels, and wait for the estimate."""
-    widget.build.form.slides.put(_slides())
-    widget.build.form.labels.put(_slides() / "labels.csv")
+def _choose(widget: Any, place: Path, slides: Path | None = None) -> None:
+    """Choose slides, by default those with a broken one among them, and wait for the estimate."""
+    slides = slides or _slides()
+    widget.build.form.slides.put(slides)
+    widget.build.form.labels.put(slides / "labels.csv")
     widget.build.form.database.put(place)
     wait_until(lambda: widget.build.prospect is not None)
+
+
+@contextmanager
+def _demo_folder() -> Iterator[Path]:
+    """Lend the folder that ``napari-fish demo`` leaves behind, under a name that is not of this machine."""
+    demo_database()
+    with tempfile.TemporaryDirectory() as folder:
+        demo = Path(folder) / "demo"
+        demo.mkdir()
+        shutil.copytree(demo_slide().parent, demo / "slides")
+        yield demo
 
 
 def empty(file: Path) -> None:
@@ -83,25 +96,31 @@ def empty(file: Path) -> None:
 
 
 def ready(file: Path, theme: str = "dark") -> None:
-    """Take a picture of slides and labels chosen, with what a build will take."""
+    """Take a picture of the demo's slides chosen, with what a build will take."""
     from napari_fish._napari.show import take_picture
 
-    with _scene(theme) as (viewer, widget):
-        _choose(widget, _slides().parent / "new.fish")
+    with _demo_folder() as demo, _scene(theme) as (viewer, widget):
+        _choose(widget, demo / "my.fish", demo / "slides")
         take_picture(viewer, file)
 
 
-def building(file: Path) -> None:
-    """Take a picture of a build under way."""
+def building(file: Path, theme: str = "dark", state: str = "building") -> None:
+    """Take a picture of a build of the demo's slides: under way, paused or cancelled."""
     from napari_fish._napari.show import take_picture
 
-    with tempfile.TemporaryDirectory() as folder, _scene() as (viewer, widget):
-        _choose(widget, Path(folder) / "archive.fish")
+    with _demo_folder() as demo, _scene(theme) as (viewer, widget):
+        _choose(widget, demo / "my.fish", demo / "slides")
         widget.build.start()
         progress, news = widget.build.progress, widget.build._news
-        wait_until(lambda: progress.counts["added"] >= 1 and news.encoded >= 3)
-        # Held, so that the picture takes no longer than the slide.
-        widget.build._brake.pause()
+        wait_until(lambda: progress.counts["added"] >= 2 and news.encoded >= 1)
+        if state == "cancelled":
+            widget.cancel()
+            wait_until(lambda: not widget.busy)
+        elif state == "paused":
+            widget.hold.click()
+        else:
+            # Held, so that the picture takes no longer than the slide.
+            widget.build._brake.pause()
         take_picture(viewer, file)
 
 
@@ -135,7 +154,12 @@ def inspecting(file: Path, theme: str = "dark") -> None:
 PICTURES = {
     "database-empty": empty,
     "database-ready": ready,
+    "database-ready-light": partial(ready, theme="light"),
     "database-building": building,
+    "database-building-light": partial(building, theme="light"),
+    "database-paused": partial(building, state="paused"),
+    "database-cancelled": partial(building, state="cancelled"),
     "database-finished": finished,
     "database-inspecting": inspecting,
+    "database-inspecting-light": partial(inspecting, theme="light"),
 }

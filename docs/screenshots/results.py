@@ -2,52 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from screenshots.common import demo_database, wait_until
+from screenshots.common import demo_database, put_box, scene, search_slide, wait_until
 
-WINDOW = (1400, 900)
 QUERY = "id:demo-001.tif"
 
 
-@contextmanager
-def scene(theme: str = "dark", area: str = "bottom", px: int = 400) -> Iterator[tuple[Any, Any, Any]]:
-    """Show the widget in a viewer, with the demo database open."""
-    import napari
-    from qtpy.QtCore import Qt
-
-    from napari_fish._napari.results_widget import ResultsWidget
+def ask(viewer: Any, widget: Any, query: str = QUERY, box: Any = None, **params: Any) -> Any:
+    """Search and wait for the answer and its pictures; return the session."""
     from napari_fish._napari.session import session_of
-
-    viewer = napari.Viewer(title="napari-fish", show=False)
-    viewer.theme = theme
-    widget = ResultsWidget(viewer)
-    widget._controls.reset()
-    dock = viewer.window.add_dock_widget(widget, name="Results", area=area)
-    viewer.show()
-    viewer.window.resize(*WINDOW)
-    session = session_of(viewer)
-    session.open(demo_database())
-    wait_until(lambda: session.database is not None and not session.busy)
-    # The widget has settled below the canvas by now, wherever it was put.
-    window, right = viewer.window._qt_window, area == "right"
-    areas, sides = Qt.DockWidgetArea, Qt.Orientation
-    window.addDockWidget(areas.RightDockWidgetArea if right else areas.BottomDockWidgetArea, dock)
-    window.resizeDocks([dock], [px], sides.Horizontal if right else sides.Vertical)
-    yield viewer, widget, session
-    session.close()
-    viewer.close()
-
-
-def ask(widget: Any, session: Any, query: str = QUERY, box: Any = None, **params: Any) -> None:
-    """Search and wait for the answer and its pictures."""
     from napari_fish.search import SearchParams
 
+    session = session_of(viewer)
     session.search(query, box, SearchParams(**{"k": 12} | params))
     wait_until(lambda: session.current is not None and not session.busy and not widget.loading)
+    return session
 
 
 def choose(widget: Any, name: str, text: str) -> None:
@@ -60,37 +32,58 @@ def choose(widget: Any, name: str, text: str) -> None:
 
 def _picture(viewer: Any, file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
+    viewer.fit_to_view(layers=[viewer.layers[0]], margin=0.03)
+    wait_until(lambda: True)
     viewer.screenshot(str(file), canvas_only=False, flash=False)
 
 
-def gallery(file: Path) -> None:
-    """Show large cards, in a dark theme."""
-    with scene() as (viewer, widget, session):
-        ask(widget, session)
+def _at_right(viewer: Any, widget: Any, px: int = 400) -> None:
+    """Move the widget to the side."""
+    from qtpy.QtCore import Qt
+    from qtpy.QtWidgets import QDockWidget
+
+    window = viewer.window._qt_window
+    dock = next(one for one in window.findChildren(QDockWidget) if one.isAncestorOf(widget))
+    window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
+    window.resizeDocks([dock], [px], Qt.Orientation.Horizontal)
+
+
+def gallery(file: Path, theme: str = "dark") -> None:
+    """Show the answer to a whole slide, as a reader of the tutorial gets it."""
+    with scene(theme) as (viewer, search, widget):
+        search_slide(viewer, search, widget)
+        _picture(viewer, file)
+
+
+def large(file: Path) -> None:
+    """Show large cards, more of them than are near."""
+    with scene(search=False) as (viewer, _, widget):
+        ask(viewer, widget)
         choose(widget, "size", "large")
         _picture(viewer, file)
 
 
 def small(file: Path) -> None:
     """Show small cards, in a light theme."""
-    with scene("light") as (viewer, widget, session):
-        ask(widget, session, "id:demo-003.tif", k=24)
+    with scene("light", search=False) as (viewer, _, widget):
+        ask(viewer, widget, "id:demo-003.tif", k=24)
         choose(widget, "size", "small")
         _picture(viewer, file)
 
 
 def grouped(file: Path) -> None:
     """Show cards under the headings of their diagnoses, in a narrow dock."""
-    with scene(area="right", px=400) as (viewer, widget, session):
-        ask(widget, session, "id:demo-003.tif")
+    with scene(search=False) as (viewer, _, widget):
+        _at_right(viewer, widget)
+        ask(viewer, widget, "id:demo-003.tif")
         choose(widget, "group", "diagnosis")
         _picture(viewer, file)
 
 
-def explanation(file: Path) -> None:
+def explanation(file: Path, theme: str = "dark") -> None:
     """Show what became of the regions of the query."""
-    with scene() as (viewer, widget, session):
-        ask(widget, session)
+    with scene(theme) as (viewer, search, widget):
+        search_slide(viewer, search, widget)
         widget._panel.setCurrentIndex(1)
         wait_until(lambda: not widget.loading)
         _picture(viewer, file)
@@ -98,8 +91,8 @@ def explanation(file: Path) -> None:
 
 def refined(file: Path) -> None:
     """Show an answer that was refined, with another thumb waiting."""
-    with scene() as (viewer, widget, session):
-        ask(widget, session)
+    with scene(search=False) as (viewer, _, widget):
+        session = ask(viewer, widget)
         first = session.current
         hits = first.results.hits
         widget.judge(hits[0], True)
@@ -113,8 +106,9 @@ def refined(file: Path) -> None:
 
 def nothing_similar(file: Path) -> None:
     """Show an answer without all that is like the query: the widget says so."""
-    with scene("light") as (viewer, widget, session):
-        ask(widget, session, where=("diagnosis!=lymphoma",), k=8)
+    with scene("light") as (viewer, search, widget):
+        search.params.filters.set_where(("diagnosis!=lymphoma",))
+        put_box(viewer, search, widget)
         _picture(viewer, file)
 
 
@@ -122,8 +116,8 @@ def hover(file: Path) -> None:
     """Show the wider field around a hit."""
     from qtpy.QtCore import QRect
 
-    with scene() as (viewer, widget, session):
-        ask(widget, session)
+    with scene(search=False) as (viewer, _, widget):
+        ask(viewer, widget)
         view = widget.gallery
         index = view.model().index(2, 0)
         place = view.cards.card(view.visualRect(index)).picture
@@ -137,7 +131,7 @@ def hover(file: Path) -> None:
 
 def empty(file: Path) -> None:
     """Show the widget before the first search."""
-    with scene() as (viewer, _, _session):
+    with scene() as (viewer, _, _):
         _picture(viewer, file)
 
 
@@ -152,6 +146,8 @@ def figure(file: Path) -> None:
 
 PICTURES = {
     "results-gallery": gallery,
+    "results-gallery-light": partial(gallery, theme="light"),
+    "results-large": large,
     "results-small": small,
     "results-grouped": grouped,
     "results-explanation": explanation,

@@ -7,10 +7,12 @@ elsewhere on every slide; pixel sizes differ.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_fish._napari.magnification import mpp_at, um_per_world_unit
 from napari_fish._napari.session import Answer
 from napari_fish.archive import Asked, Database, open_database
 from napari_fish.database import DiskStore, EncodedSlide, SlideRecord
@@ -96,3 +98,8 @@ def ask(database: Database, i: int = 0, k: int = 3, layer: str = "") -> Answer:
 def open_archive(path: Path) -> Database:
     """Open it."""
     return open_database(path, "cpu")
+
+
+def magnification(viewer: Any, layer: Any = None) -> float:
+    """Return through which objective a slide is seen now."""
+    return mpp_at(um_per_world_unit(viewer, layer) / viewer.scene.camera.zoom)  # its own inverse

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
 import pytest
+from vispy.color import Color
 
+from napari_fish._napari import compare_pictures
 from napari_fish._napari.compare import MOST_CELLS, Comparison, comparison_of
-from napari_fish._napari.magnification import magnification, zoom_to
+from napari_fish._napari.compare_pictures import Shelf
+from napari_fish._napari.magnification import zoom_to
 from napari_fish._napari.queries import slide_layers
 from napari_fish._napari.reader import PLUGIN
 from napari_fish._napari.session import session_of
 from napari_fish.archive import Database
 from napari_fish.errors import FishError
-from tests._napari.measured_archive import COLOURS, SQUARE_UM, ask, make_archive, open_archive
+from napari_fish.search.colours import Colours
+from tests._napari.measured_archive import COLOURS, SQUARE_UM, ask, magnification, make_archive, open_archive
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +109,8 @@ def test_names_say_rank_diagnosis_and_distance_and_stand_in_the_cells(
     make_viewer: Callable[..., Any], database: Database, qtbot: Any
 ) -> None:
     comparison = comparison_of(make_viewer())
-    compare(qtbot, comparison, ask(database), database, {f"diagnosis {i}": "#00ff00" for i in range(4)}.get)
+    answer = ask(database)
+    compare(qtbot, comparison, answer, database)
     assert [layer.name for layer in comparison.layers] == [
         "Query · s0.tif",
         "1 · diagnosis 1 · 1 bit",
@@ -111,7 +118,8 @@ def test_names_say_rank_diagnosis_and_distance_and_stand_in_the_cells(
         "3 · diagnosis 3 · 3 bits",
     ]
     assert all(layer.name_overlay.visible for layer in comparison.layers)
-    assert tuple(comparison.layers[1].name_overlay.color) == (0, 1, 0, 1)
+    colour = Color(Colours.of_answers([answer.results]).of("diagnosis 1", dark=True))
+    np.testing.assert_allclose(comparison.layers[1].name_overlay.color, colour.rgba, atol=1e-6)
 
 
 def test_clear_leaves_the_viewer_exactly_as_it_was(
@@ -272,7 +280,6 @@ def test_magnification_of_nothing_or_of_unknown_pixels_is_refused_in_words(model
     model.add_image(np.zeros((50, 60, 3), np.uint8), name="photo")
     with pytest.raises(FishError, match=r"photo.*unknown"):
         zoom_to(model, 20)
-    assert magnification(model) is None
 
 
 def test_a_slide_opened_meanwhile_ends_the_comparison_and_stays(
@@ -327,6 +334,44 @@ def test_the_comparison_follows_the_next_answer_and_ends_when_there_is_none(
     answer = ask(database)
     session.show(replace(answer, results=replace(answer.results, hits=())))
     assert not comparison.shown and not viewer.layers
+
+
+def test_a_comparison_that_is_cleared_before_it_is_shown_leaves_nothing_open(
+    model: Any, database: Database, qtbot: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening, go_on, opened = Event(), Event(), compare_pictures.open_slide
+
+    def slow(*args: Any, **options: Any) -> Any:
+        opening.set()
+        assert go_on.wait(20)
+        return opened(*args, **options)
+
+    monkeypatch.setattr(compare_pictures, "open_slide", slow)
+    comparison = comparison_of(model)
+    said: list[bool] = []
+    comparison.changed.connect(said.append)
+    comparison.show(ask(database), database)
+    qtbot.waitUntil(opening.is_set)
+    assert comparison.busy
+    with qtbot.waitSignal(comparison.ended, timeout=20_000):
+        comparison.clear()
+        assert said == [False] and not comparison.busy
+        go_on.set()
+    assert len(comparison._shelf) == 0 and not comparison.shown and not model.layers
+
+
+def test_a_shelf_that_two_threads_use_opens_and_closes_each_slide_once(database: Database) -> None:
+    shelf = Shelf()
+    slides = [hit.slide for hit in ask(database).results.hits]
+    with ThreadPoolExecutor(4) as pool:
+        got = list(pool.map(lambda slide: shelf.levels(database, slide)[0], slides * 8))
+    assert len(shelf) == len(slides)
+    for i, levels in enumerate(got):
+        assert levels is got[i % len(slides)]
+    shelf.keep(1)
+    assert len(shelf) == 1
+    shelf.keep(0)
+    assert len(shelf) == 0
 
 
 def test_an_objective_without_a_slide_is_refused_in_words(model: Any, qtbot: Any) -> None:

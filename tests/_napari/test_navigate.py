@@ -202,13 +202,14 @@ def test_each_hit_shows_its_nearest_region_to_that_query_region_or_says_that_it_
     found = results(hit(1, match(0, 5), match(2, 30), match(2, 20)), hit(2, match(1, 9)), hit(3))
     first, second = pairs_of(found, 2, most=5)
     assert (first.match.distance, first.other) == (20, False)
-    assert (second.match.distance, second.other) == (9, True) and OTHER_REGION in second.title
+    assert (second.match.distance, second.other) == (9, True) and OTHER_REGION in second.title()
     assert len(pairs_of(found, 2, most=1)) == 1
 
 
 def test_a_title_falls_back_to_the_slides_name() -> None:
     (pair,) = pairs_of(results(hit(4, match(0, 17, 0.04), diagnosis="")), 0, most=1)
-    assert pair.title == "4 · s4.tif · 17 bits · closer than 99.96 %"
+    assert pair.title() == "4 · s4.tif · 17 bits · closer than 99.96 %"
+    assert pair.title(30) == "4 · s4.tif · 17 bits"
 
 
 def test_a_distance_says_the_same_in_a_comparison_as_on_a_card() -> None:

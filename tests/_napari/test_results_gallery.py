@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from qtpy.QtCore import QEvent, QPoint, QRect, Qt
-from qtpy.QtGui import QHelpEvent
-from qtpy.QtWidgets import QStyleOptionViewItem, QToolTip
+from qtpy.QtGui import QColor, QHelpEvent
+from qtpy.QtWidgets import QLabel, QStyleOptionViewItem, QToolTip
 
 from napari_fish._napari.card import SIZES
 from napari_fish._napari.explain_panel import ExplainPanel, is_added
@@ -17,12 +17,14 @@ from napari_fish._napari.gallery_model import GalleryModel
 from napari_fish._napari.gallery_order import Heading
 from napari_fish._napari.gallery_view import GalleryView
 from napari_fish._napari.hover import FieldPreview
+from napari_fish._napari.query_layers import Contribution, colours
 from napari_fish._napari.regions_table import fate_in_words
 from napari_fish._napari.thumbnail_loader import PictureLoader, field_key
 from napari_fish._napari.vote_strip import VoteStrip, vote_in_words
 from napari_fish.archive import Database
 from napari_fish.database import Box
 from napari_fish.search import Feedback, Results
+from napari_fish.search.reportparts import FATES
 from tests._napari.results_archive import AT_HAND, KEPT, SHARP, answer, make_database
 from tests.search.made_results import answer as made
 from tests.search.made_results import fate, hit
@@ -294,7 +296,7 @@ def test_the_panel_shows_each_pair_and_what_became_of_each_region(
     shown = {
         int(regions.data(regions.index(row, 0))): regions.data(regions.index(row, 1)) for row in range(4)
     }
-    assert shown == {one.query_index: fate_in_words(one) for one in results.explanation.lists}
+    assert shown == {one.query_index: FATES[one.fate][0] for one in results.explanation.lists}
     qtbot.waitUntil(lambda: all(loader.known(("query", i)) for i in range(4)))
     assert near(colour(regions.data(regions.index(0, 0), Qt.ItemDataRole.DecorationRole).toImage()), KEPT)
     panel.show_results(None)
@@ -308,6 +310,34 @@ def test_votes_have_columns_only_where_labels_vote(qtbot: Any, loader: PictureLo
     assert not panel._table.isColumnHidden(2) and panel._regions.data(panel._regions.index(1, 2)) == "PRAD"
     panel.show_results(made(hit(1), fates=(replace(fate(0), entropy=None),)))
     assert panel._table.isColumnHidden(2) and panel._table.isColumnHidden(4)
+
+
+def test_figures_of_regions_have_columns_only_where_there_is_room(qtbot: Any, loader: PictureLoader) -> None:
+    panel = ExplainPanel(loader)
+    qtbot.addWidget(panel)
+    panel.show_results(made(hit(1), fates=(fate(0), fate(1, "PRAD", 0.5))))
+    panel.setCurrentIndex(1)
+    panel.show()
+    for width, figures in ((330, False), (600, True)):
+        panel.resize(width, 250)
+        assert [panel._table.isColumnHidden(column) for column in range(5)] == [False] * 3 + [not figures] * 2
+        assert panel._table.columnWidth(1) > 90
+    said = panel._regions.data(panel._regions.index(1, 1), Qt.ItemDataRole.ToolTipRole)
+    assert "votes for PRAD" in said and "entropy 0.50 bits" in said
+
+
+def test_the_colours_of_regions_on_the_slide_are_explained(qtbot: Any, loader: PictureLoader) -> None:
+    panel = ExplainPanel(loader)
+    qtbot.addWidget(panel)
+    legend = panel.findChild(QLabel, "results.legend").text()
+    drawn = colours([contribution("kept", 1.0), contribution("kept", 0.0), contribution("vote", 0.0)])
+    for rgba in drawn:
+        assert QColor.fromRgbF(*map(float, rgba[:3])).name() in legend
+    assert len({tuple(row) for row in drawn}) == 3
+
+
+def contribution(fate: str, share: float) -> Contribution:
+    return Contribution(0, 0, 0, 10, 10, share, 1, fate, "", "", 0.0, 1)
 
 
 def test_a_dropped_region_says_why() -> None:

@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from qtpy.QtWidgets import QPushButton
+from qtpy.QtCore import QPoint
+from qtpy.QtWidgets import QLabel, QPushButton
 
 from napari_fish._napari.compare import comparison_of
-from napari_fish._napari.magnification import magnification
+from napari_fish._napari.docks import DockedWidget
+from napari_fish._napari.explain_panel import Pair
 from napari_fish._napari.reader import PLUGIN
 from napari_fish._napari.results_widget import ResultsWidget
 from napari_fish._napari.session import session_of
-from tests._napari.measured_archive import ask, make_archive, open_archive
+from tests._napari.measured_archive import ask, magnification, make_archive, open_archive
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +76,56 @@ def test_a_double_click_opens_the_slide_and_jump_draws_on_both(
     names = [layer.name for layer in viewer.layers]
     for slide in ("s0", one.name.removesuffix(".tif"), other.name.removesuffix(".tif")):
         assert slide in names and f"Matches · {slide}" in names
+
+
+def test_a_comparison_can_be_stopped_while_slides_are_opened(
+    qtbot: Any, viewer: Any, widget: ResultsWidget
+) -> None:
+    said = widget.findChild(QLabel, "results.state")
+    press(widget, "compare")
+    assert said.text().startswith("Opening slides to compare")
+    press(widget, "clear")
+    assert said.text() == "" and not widget.findChild(QPushButton, "results.clear").isEnabled()
+    qtbot.waitUntil(lambda: not comparison_of(viewer)._job.busy, timeout=30_000)
+    assert said.text() == "" and len(viewer.layers) == 1
+
+
+def test_two_double_clicks_open_a_slide_once_and_say_so_meanwhile(
+    qtbot: Any, viewer: Any, widget: ResultsWidget
+) -> None:
+    hit = widget.answer.results.hits[0]
+    said = widget.findChild(QLabel, "results.state")
+    for _ in range(2):
+        widget.gallery.opened.emit(hit)
+        assert said.text() == f"Opening {hit.name} …"
+    qtbot.waitUntil(lambda: said.text() == "", timeout=30_000)
+    qtbot.wait(300)
+    assert [layer.name for layer in viewer.layers] == ["s0", "s1", "Matches · s1"]
+
+
+def test_a_widget_at_the_side_keeps_its_height_and_what_matters_is_in_sight_in_a_window_of_ordinary_size(
+    qtbot: Any, viewer: Any
+) -> None:
+    viewer.window.resize(1400, 900)
+    side, results = DockedWidget(), ResultsWidget(viewer)
+    side.setMinimumWidth(370)
+    for widget in (side, results):
+        viewer.window.add_dock_widget(widget, name=type(widget).__name__, area="right")
+    in_sight = ("search_region", "search_slide", "export", "reset")
+    buttons = [results.findChild(QPushButton, f"results.{name}") for name in in_sight]
+
+    def is_whole(part: Any) -> bool:
+        return bool(part.visibleRegion().boundingRect().size() == part.size())
+
+    # Docks are settled and laid out by and by.
+    qtbot.waitUntil(lambda: results.height() < 500 < results.width(), timeout=20_000)
+    qtbot.waitUntil(lambda: side.height() > 700, timeout=20_000)
+    assert side.mapToGlobal(QPoint(0, side.height())).y() >= results.mapToGlobal(QPoint(0, 300)).y()
+    qtbot.waitUntil(lambda: all(is_whole(one) for one in buttons), timeout=20_000)
+    qtbot.waitUntil(lambda: any(is_whole(one) for one in results.findChildren(Pair)), timeout=20_000)
+    rows = {
+        results.findChild(QPushButton, f"results.{name}").mapTo(results, QPoint(0, 0)).y()
+        for name in ("refine", "reset")
+    }
+    assert len(rows) == 1
+    qtbot.waitUntil(lambda: not results.loading)

@@ -14,11 +14,11 @@ from qtpy.QtGui import QAction
 from qtpy.QtWidgets import QFileDialog
 
 from napari_fish._napari import samples
-from napari_fish._napari.magnification import magnification
 from napari_fish._napari.navigate import MATCHES_KEY
 from napari_fish.archive import build
 from napari_fish.database import DiskStore
 from napari_fish.slides import open_slide
+from tests._napari.measured_archive import magnification
 from tests.e2e.conftest import SIZE_UM, SLIDES, User
 from tests.slides.conftest import write_omezarr, write_tiff
 
@@ -57,8 +57,8 @@ def kept(database: Path) -> int:
         return int(store.slides.alive.sum())
 
 
-def test_a_folder_becomes_a_database_although_the_build_is_cancelled_half_way(
-    user: User, slides: Path, database: Path, no_traceback: None
+def test_a_folder_becomes_a_database_although_the_build_is_cancelled_half_way_and_is_searched_at_once(
+    user: User, slides: Path, database: Path, monkeypatch: pytest.MonkeyPatch, no_traceback: None
 ) -> None:
     user.opens("Database")
     user.types("database.slides", slides)
@@ -79,6 +79,13 @@ def test_a_folder_becomes_a_database_although_the_build_is_cancelled_half_way(
     assert len(bad) == 1 and "broken.svs" in str(bad[0])
     assert str(len(SLIDES)) in user.sees("database.opened").text()
 
+    layer = sample(user, monkeypatch)
+    user.opens("Search", "Results")
+    user.clicks("search.draw_box")
+    user.clicks_on_slide(layer, 0.5, 0.5)
+    assert user.answered().results.hits[0].diagnosis == "lymphoma"
+    assert user.sees("results.gallery").model().rowCount() == len(SLIDES)
+
 
 def rows(table: Any) -> list[list[str]]:
     model = table.model()
@@ -88,54 +95,60 @@ def rows(table: Any) -> list[list[str]]:
     ]
 
 
-def test_a_box_is_drawn_searched_compared_judged_refined_followed_and_exported(
-    user: User, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_traceback: None
-) -> None:
+def sample(user: User, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Open a slide from the menu of samples."""
     monkeypatch.setattr(samples, "SIZE_UM", SIZE_UM)
-    (layer,) = user.viewer.open_sample("napari-fish", "lymphoma")
-    user.opens("Search", "Results")
-    user.session.open(built, "cpu")
+    return user.viewer.open_sample("napari-fish", "lymphoma")[0]
+
+
+def browsed(user: User, monkeypatch: pytest.MonkeyPatch, database: Path) -> None:
+    """Open a database with the button of the Search widget."""
+    user.waits(lambda: not user.session.busy)  # the one used last is opened by itself
+    user.session.close()
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_, **__: str(database))
+    user.clicks("search.browse")
     user.waits(lambda: user.session.database is not None and not user.session.busy)
+    assert str(len(SLIDES)) in user.sees("search.about").text()
 
-    user.clicks("search.draw_box")
-    user.clicks_on_slide(layer, 0.5, 0.5)
-    answer = user.answered()
-    assert answer.box is not None and answer.layer == layer.name
-    gallery = user.sees("results.gallery")
-    assert gallery.model().rowCount() == len(answer.results.hits) == len(SLIDES)
-    assert answer.results.hits[0].diagnosis == "lymphoma"
 
+def compared(user: User, answer: Any, objective: int) -> None:
+    """Compare, magnify, and leave the viewer as it was."""
     before = [(one.name, one.visible) for one in user.viewer.layers]
     user.compares()
     assert len(user.comparison.layers) == 1 + len(answer.results.hits)
-    user.clicks("results.x20")
-    assert magnification(user.viewer) == pytest.approx(20)
+    user.clicks(f"results.x{objective}")
+    assert magnification(user.viewer, user.comparison.layers[0]) == pytest.approx(objective)
     user.clicks("results.clear")
     assert [(one.name, one.visible) for one in user.viewer.layers] == before
 
-    worst = answer.results.hits[-1]
+
+def refined(user: User, answer: Any) -> Any:
+    """Give the worst hit a thumb down, and return the answer to that."""
+    gallery, worst = user.sees("results.gallery"), answer.results.hits[-1]
     gallery.setCurrentIndex(gallery.model().index_of(worst.slide))
     user.qtbot.keyClick(gallery, Qt.Key.Key_Minus)
     user.waits(lambda: user.session.feedback.judgements)
     user.clicks("results.refine")
     user.waits(lambda: user.session.current is not answer and not user.session.busy)
-    refined = user.session.current
-    assert worst.slide not in [hit.slide for hit in refined.results.hits]
+    assert worst.slide not in [hit.slide for hit in user.session.current.results.hits]
+    return user.session.current
 
-    best = refined.results.hits[0]
+
+def followed(user: User, answer: Any) -> None:
+    """Jump to the best hit: its regions are marked, and those of the query."""
+    gallery, best = user.sees("results.gallery"), answer.results.hits[0]
     gallery.setCurrentIndex(gallery.model().index_of(best.slide))
     user.clicks("results.jump")
     user.waits(lambda: sum(MATCHES_KEY in one.metadata for one in user.viewer.layers) == 2)
-    assert user.viewer.layers.selection.active.name == Path(best.name).stem
+    # napari adds a number to a name that is taken.
+    assert user.viewer.layers.selection.active.name.split(" [")[0] == Path(best.name).stem
 
-    exported(user, tmp_path, monkeypatch, refined)
 
-
-def exported(user: User, folder: Path, monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+def exported(user: User, folder: Path, monkeypatch: pytest.MonkeyPatch, answer: Any, *formats: str) -> None:
     """Export in several formats through the menu."""
     widget = user.widgets["Results"]
-    for name, ending in (("csv", ".csv"), ("geojson", ".geojson"), ("html", ".html"), ("png", ".png")):
-        target = folder / f"answer{ending}"
+    for name in formats:
+        target = folder / f"answer.{name}"
         monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, file=target, **__: (str(file), ""))
         action = widget.findChild(QAction, f"results.export.{name}")
         assert action is not None, name
@@ -144,6 +157,24 @@ def exported(user: User, folder: Path, monkeypatch: pytest.MonkeyPatch, answer: 
         assert target.stat().st_size > 100
     assert answer.results.hits[0].slide in (folder / "answer.csv").read_text()
     json.loads((folder / "answer.geojson").read_text())
+
+
+def test_a_box_is_drawn_searched_compared_judged_refined_followed_and_exported(
+    user: User, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_traceback: None
+) -> None:
+    layer = sample(user, monkeypatch)
+    user.opens("Search", "Results")
+    browsed(user, monkeypatch, built)
+    user.clicks("search.draw_box")
+    user.clicks_on_slide(layer, 0.5, 0.5)
+    answer = user.answered()
+    assert answer.box is not None and answer.layer == layer.name
+    assert user.sees("results.gallery").model().rowCount() == len(answer.results.hits) == len(SLIDES)
+    assert answer.results.hits[0].diagnosis == "lymphoma"
+    compared(user, answer, 20)
+    better = refined(user, answer)
+    followed(user, better)
+    exported(user, tmp_path, monkeypatch, better, "csv", "geojson", "html", "png")
 
 
 def pixels_of(path: Path) -> Any:
@@ -167,22 +198,23 @@ def opened_by_ome_zarr(user: User, slides: Path, tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize("open_it", [opened_by_wsi, opened_by_ome_zarr])
-def test_a_slide_opened_by_another_plugin_is_searched_compared_and_followed(
-    user: User, slides: Path, built: Path, tmp_path: Path, open_it: Callable[..., Any], no_traceback: None
+def test_a_slide_opened_by_another_plugin_is_searched_compared_judged_refined_followed_and_exported(
+    user: User,
+    slides: Path,
+    built: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    open_it: Callable[..., Any],
+    no_traceback: None,
 ) -> None:
     layer = open_it(user, slides, tmp_path)
     user.opens("Search", "Results")
-    user.session.open(built, "cpu")
-    user.waits(lambda: user.session.database is not None and not user.session.busy)
+    browsed(user, monkeypatch, built)
     user.clicks("search.draw_box")
     user.clicks_on_slide(layer, 0.5, 0.5)
     answer = user.answered()
-    hits = answer.results.hits
-    assert hits and hits[0].diagnosis == "lymphoma"
-    user.compares()
-    assert len(user.comparison.layers) == 1 + len(hits)
-    user.clicks("results.x10")
-    assert magnification(user.viewer, user.comparison.layers[0]) == pytest.approx(10)
-    user.clicks("results.clear")
-    user.clicks("results.jump")
-    user.waits(lambda: any(MATCHES_KEY in one.metadata for one in user.viewer.layers))
+    assert answer.results.hits[0].diagnosis == "lymphoma"
+    compared(user, answer, 10)
+    better = refined(user, answer)
+    followed(user, better)
+    exported(user, tmp_path, monkeypatch, better, "csv", "geojson")

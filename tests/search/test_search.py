@@ -65,6 +65,14 @@ def test_a_short_answer_is_filled_from_exact_search_and_says_so(store: MemorySto
     assert near == sorted(near)
 
 
+def test_an_answer_that_is_filled_throughout_says_that_nothing_is_near(
+    store: MemoryStore, query: Query
+) -> None:
+    results = search(store, query, SearchParams(k=3, threshold=0))
+    assert [hit.filled for hit in results.hits] == [True] * 3
+    assert results.notes == ("Nothing lies within the threshold of 0 bits; the 3 nearest slides are shown.",)
+
+
 def test_the_papers_modes_are_not_filled_but_say_why_they_are_short(store: MemoryStore, query: Query) -> None:
     results = search(store, query, SearchParams(k=15, mode="guided"))
     assert 0 < len(results) < 15 and not any(hit.filled for hit in results.hits)

@@ -53,6 +53,15 @@ def test_hits_that_chance_would_have_found_are_called_nothing_similar() -> None:
     ]  # fmt: skip
 
 
+def test_a_note_that_nothing_is_similar_agrees_with_the_cards_below_it() -> None:
+    note, *_ = notes_of(answer(hit(1, distance=230, percentile=6.0), hit(2, distance=255, percentile=7.0)))
+    assert note == (
+        "Nothing similar in this database: the nearest region is merely closer than 94.0 % of random pairs: "
+        "1 in 17 of them is as close."
+    )
+    assert "farther" not in note
+
+
 def test_hits_beyond_the_threshold_but_better_than_chance_are_called_nearest_but_not_near() -> None:
     (note,) = notes_of(answer(hit(1, distance=61, percentile=0.4)))
     assert "none of them is near" in note and "60 bits" in note

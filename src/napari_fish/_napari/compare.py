@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary, ref
 from napari.layers import Image
 from qtpy.QtCore import QObject, QTimer, Signal
 
-from napari_fish._napari.compare_cells import QUERY_COLOUR, fill, label, new_cell, scene_unit
+from napari_fish._napari.compare_cells import LETTER_PX, QUERY_COLOUR, fill, label, new_cell, scene_unit
 from napari_fish._napari.compare_pictures import Shelf, Shown, open_pictures
 from napari_fish._napari.hit_layers import CELL_KEY, grid_shape
 from napari_fish._napari.magnification import zoom_to
@@ -52,6 +52,8 @@ class Comparison(QObject):
     """Whether a comparison is shown now."""
     failed = Signal(str)
     """What went wrong, in words."""
+    ended = Signal()
+    """No slide is being opened any more, whatever became of it."""
 
     def __init__(self, viewer: Any) -> None:
         super().__init__()
@@ -65,6 +67,7 @@ class Comparison(QObject):
         self._job = OneJob(self)
         self._job.progressed.connect(self.progressed)
         self._job.failed.connect(self._failed)
+        self._job.ended.connect(self._ended)
         self._steps: Iterator[None] = iter(())
         # A few cells at a time, so that the viewer answers in between.
         self._timer = QTimer(self)
@@ -92,7 +95,7 @@ class Comparison(QObject):
         """The cells: the query, then the hits in order."""
         return tuple(self._cells)
 
-    def show(self, answer: Answer, database: Database, colour_of: Callable[[str], str] | None = None) -> None:
+    def show(self, answer: Answer, database: Database) -> None:
         """Show an answer, in place of the one shown before; returns at once.
 
         Parameters
@@ -101,15 +104,12 @@ class Comparison(QObject):
             What was searched and found.
         database
             Where.
-        colour_of
-            Takes a diagnosis to the colour of its name, on black; by default that which it has everywhere.
         """
         self._stop()
-        if colour_of is None:
-            colour_of = partial(Colours.of_answers([answer.results]).of, dark=True)
         layers = [one for one in self._viewer.layers if isinstance(one, Image) and not self._is_cell(one)]
         layer = next((one for one in layers if answer.layer and one.name == answer.layer), None)
-        done = partial(self._opened, colour_of)
+        # Diagnoses have the colours that they have everywhere, on black.
+        done = partial(self._opened, partial(Colours.of_answers([answer.results]).of, dark=True))
         self._job.start(done, open_pictures, answer, database, layer, layers, self._shelf, MOST_CELLS - 1)
         self.started.emit()
 
@@ -121,10 +121,13 @@ class Comparison(QObject):
             self.failed.emit(str(error))
 
     def clear(self, *_: object) -> None:
-        """Leave the viewer as it was before the first comparison."""
+        """Leave the viewer as it was before the first comparison; what is being opened is given up."""
+        busy = self.busy
         self._stop()
         before, self._before = self._before, None
         if before is None:
+            if busy:
+                self.changed.emit(False)
             return
         self._viewer.canvas.grid.enabled = False
         self._set_cells(0)
@@ -160,9 +163,13 @@ class Comparison(QObject):
             self.failed.emit(text)
 
     def _opened(self, colour_of: Callable[[str], str], shown: Shown) -> None:
-        self._shelf.keep(SLIDES_KEPT_OPEN)
         self._steps = self._drawing(shown, colour_of)
         self._timer.start(0)
+
+    def _ended(self) -> None:
+        """Keep few slides open, and none for a comparison that was given up."""
+        self._shelf.keep(SLIDES_KEPT_OPEN if self.shown or self.busy else 0)
+        self.ended.emit()
 
     def _step(self) -> None:
         """Draw for a moment; napari paints the canvas after each, which takes longer than many a step."""
@@ -183,7 +190,9 @@ class Comparison(QObject):
         if first:
             self._prepare()
         pictures = [shown.query, *(picture for _, picture in shown.hits)]
-        titles = [shown.query_title, *(pair.title for pair, _ in shown.hits)]
+        columns = grid_shape(len(pictures), *viewer.canvas.size)[1]
+        room = viewer.canvas.size[1] / columns / LETTER_PX
+        titles = [shown.query_title, *(pair.title(room) for pair, _ in shown.hits)]
         colours = [QUERY_COLOUR, *(colour_of(pair.hit.diagnosis) for pair, _ in shown.hits)]
         same = len(pictures) == len(self._cells)
         if not same:

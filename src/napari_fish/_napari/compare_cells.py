@@ -11,6 +11,8 @@ from napari_fish._napari.coordinates import micrometres
 from napari_fish._napari.hit_layers import CELL_KEY, KEPT_PICTURE, Picture
 
 LABEL_PT = 8
+LETTER_PX = 7.5
+"""Width of a letter of a label, about."""
 MICROMETRE = "micrometer"
 """As napari and pint write it."""
 LABEL_BOX = (0.0, 0.0, 0.0, 0.8)

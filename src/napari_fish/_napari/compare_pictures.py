@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -37,43 +38,58 @@ class Shown:
         The regions found, with their pictures.
     side_um
         Side of the regions.
-    away
-        Why slides could not be shown, one message each.
     """
 
     query: Picture
     query_title: str
     hits: tuple[tuple[Pair, Picture], ...]
     side_um: float
-    away: tuple[str, ...] = ()
 
 
 class Shelf:
-    """Pyramids of slides that were opened, to be opened no more than once."""
+    """Pyramids of slides that were opened, to be opened no more than once; for several threads."""
 
     def __init__(self) -> None:
-        self._levels: dict[tuple[str, float | None], list[LevelArray]] = {}
+        self._levels: dict[tuple[str, float | None], list[Any]] = {}
+        # Held for moments only: the viewer waits for it.
+        self._lock = Lock()
 
-    def levels(self, database: Database, slide: str) -> tuple[list[LevelArray], float | None]:
+    def __len__(self) -> int:
+        """Return how many slides are open."""
+        return len(self._levels)
+
+    def levels(self, database: Database, slide: str) -> tuple[list[Any], float | None]:
         """Return the levels of a slide of a database and its pixel size; raises FishError where it is away."""
         record = database.record(slide)
         if record is None:
             raise FishError(f"{slide}: is not in the database any more.")
         place, mpp = database.place(record), record.mpp or None
         key = (str(place), mpp)
-        if key not in self._levels:
-            self._levels[key] = levels_of(open_slide(place, mpp=mpp))
-        else:
-            self._levels[key] = self._levels.pop(key)
-        return self._levels[key], mpp
+        with self._lock:
+            there = self._levels.get(key)
+        opened = levels_of(open_slide(place, mpp=mpp)) if there is None else there
+        with self._lock:
+            # Another thread may have been quicker, or have closed it; the last used come last.
+            used = self._levels.pop(key, opened)
+            self._levels[key] = used
+        if opened is not used:
+            _close(opened)
+        return used, mpp
 
     def keep(self, most: int) -> None:
         """Close what was not used for longest."""
-        while len(self._levels) > most:
-            levels = self._levels.pop(next(iter(self._levels)))
-            for level in levels:
-                if isinstance(level, LevelArray):
-                    level.slide.close()
+        with self._lock:
+            surplus = [
+                self._levels.pop(key) for key in list(self._levels)[: max(0, len(self._levels) - most)]
+            ]
+        for levels in surplus:
+            _close(levels)
+
+
+def _close(levels: Sequence[Any]) -> None:
+    for level in levels:
+        if isinstance(level, LevelArray):
+            level.slide.close()
 
 
 def levels_of(slide: Slide) -> list[Any]:
@@ -117,15 +133,14 @@ def open_pictures(
     query_box = results.query_boxes[index] if index is not None else None
     query = _query(answer, database, layer, layers, shelf, index, query_box, patch_um)
     kept = Thumbnails.open_to_read(database.path)
-    hits, away = [], []
+    hits = []
     try:
         for done, pair in enumerate(pairs):
             if should_stop():
                 raise Cancelled("the comparison was stopped.")
             try:
                 picture = _of_slide(database, shelf, pair.hit.slide, pair.match.hit_box, patch_um)
-            except FishError as error:
-                away.append(str(error))
+            except FishError:  # the name of the cell says so
                 picture = _kept(kept, pair.hit.slide, pair.match.hit_box, patch_um)
             hits.append((pair, picture))
             progress(done + 1, len(pairs))
@@ -134,7 +149,7 @@ def open_pictures(
             kept.close()
     # Without the box, which the picture shows.
     title = f"Query · {results.query.split(' [')[0]}"
-    return Shown(query, title, tuple(hits), patch_um, tuple(away))
+    return Shown(query, title, tuple(hits), patch_um)
 
 
 def _patch_um(database: Database, pairs: Sequence[Pair]) -> float:

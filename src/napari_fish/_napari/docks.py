@@ -8,7 +8,7 @@ from qtpy.QtCore import QEvent, QObject, Qt, QTimer
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 PLUGIN = "napari-fish"
-SIDE_PX, BOTTOM_PX = 380, 380
+SIDE_PX, BOTTOM_PX = 380, 370
 """Width of a dock at the side and height of one at the bottom, when it is opened."""
 _SETTLED = "napari-fish.settled"
 
@@ -43,6 +43,8 @@ class Settler(QObject):
         right = Qt.DockWidgetArea.RightDockWidgetArea
         if not isinstance(window, QMainWindow) or dock.isFloating() or window.dockWidgetArea(dock) != right:
             return
+        # What is at the side keeps its full height: it is a form, and half of one is of no use.
+        window.setCorner(Qt.Corner.BottomRightCorner, right)
         if self._bottom:
             window.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, dock)
             window.resizeDocks([dock], [BOTTOM_PX], Qt.Orientation.Vertical)

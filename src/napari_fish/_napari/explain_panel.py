@@ -19,16 +19,18 @@ from qtpy.QtWidgets import (
 from superqt import QFlowLayout
 
 from napari_fish._napari.controls import named
-from napari_fish._napari.gallery_order import regions_in_words, where_from
+from napari_fish._napari.gallery_order import regions_in_words
 from napari_fish._napari.look import look_of
+from napari_fish._napari.query_layers import DROPPED, HIGH, LOW
 from napari_fish._napari.regions_table import RegionsModel, RegionsTable
 from napari_fish._napari.thumbnail_loader import Key, PictureLoader
 from napari_fish.search import Hit, Results, SlideHit
 from napari_fish.search.colours import Colours
-from napari_fish.search.reportparts import bits, closeness
-from napari_fish.search.verdict import matched_regions
+from napari_fish.search.verdict import bits, closeness, matched_regions
 
-PICTURE = 104
+PICTURE = 96
+MOST_SENTENCES = 2
+"""How many stand above the table; all of them where the mouse rests."""
 NOTHING_CHOSEN = "Click a slide to see why it was found."
 
 
@@ -116,25 +118,15 @@ class ExplainPanel(QTabWidget):
         self._results: Results | None = None
         self._hit: SlideHit | None = None
         self._words = named("results", QLabel(NOTHING_CHOSEN), "why", "Why the chosen slide was found.")
-        self._words.setWordWrap(True)
-        self._words.setTextFormat(Qt.TextFormat.PlainText)
-        self._words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._more = named("results", QLabel(), "why_more", "What else is to be known of the chosen slide.")
+        for label in (self._words, self._more):
+            label.setWordWrap(True)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._pairs = QWidget()
         self._flow = QFlowLayout(self._pairs)
         self._flow.setContentsMargins(0, 0, 0, 0)
-        inside = QWidget()
-        stack = QVBoxLayout(inside)
-        stack.setContentsMargins(6, 6, 6, 6)
-        stack.addWidget(self._words)
-        stack.addWidget(self._pairs)
-        stack.addWidget(self._make_buttons())
-        stack.addStretch()
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setWidget(inside)
-        self.addTab(scroll, "Why this slide")
+        self.addTab(self._make_why(), "Why this slide")
         self.addTab(self._make_regions(), "Query regions")
         self.setTabToolTip(0, "The regions that match, and how certain they are.")
         self.setTabToolTip(
@@ -145,7 +137,9 @@ class ExplainPanel(QTabWidget):
         """Show the regions of a query, and no slide yet."""
         self._results = results
         self.show_hit(None)
-        self._summary.setText("" if results is None else regions_summary(results))
+        text = () if results is None else regions_summary(results)
+        self._summary.setText(" ".join(text[:MOST_SENTENCES]))
+        self._summary.setToolTip("\n".join(text))
         self._regions.show(results)
 
     def show_hit(self, hit: SlideHit | None) -> None:
@@ -158,19 +152,43 @@ class ExplainPanel(QTabWidget):
         self._buttons.setVisible(self._hit is not None)
         if hit is None or self._results is None:
             self._words.setText(NOTHING_CHOSEN if self._results is not None else "")
+            self._more.clear()
             return
         self._words.setText(why_in_words(hit, self._results))
+        self._more.setText(more_in_words(hit, self._results))
         colour = QColor(Colours.of_answers([self._results]).of(hit.diagnosis, look_of(self).dark))
         for match in hit.matches:
             pair = Pair(hit, match, self._loader, colour)
             pair.clicked.connect(self.jumped)
             self._flow.addWidget(pair)
 
+    def _make_why(self) -> QWidget:
+        """Return the page about one slide: the pictures come early and the buttons stay in sight."""
+        inside = QWidget()
+        stack = QVBoxLayout(inside)
+        stack.setContentsMargins(0, 0, 0, 0)
+        stack.setSpacing(4)
+        for part in (self._words, self._pairs, self._more):
+            stack.addWidget(part)
+        stack.addStretch()
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setWidget(inside)
+        page = QWidget()
+        below = QVBoxLayout(page)
+        below.setContentsMargins(6, 4, 2, 2)
+        below.setSpacing(2)
+        below.addWidget(scroll, 1)
+        below.addWidget(self._make_buttons())
+        return page
+
     def _make_buttons(self) -> QWidget:
         """Return the buttons that search from the slide that is shown."""
         self._buttons = QWidget()
         row = QFlowLayout(self._buttons)
-        row.setContentsMargins(0, 4, 0, 0)
+        row.setContentsMargins(0, 0, 0, 0)
         for name, text, whole in (
             ("region", "Search from this region", False),
             ("slide", "Search from this slide", True),
@@ -193,10 +211,14 @@ class ExplainPanel(QTabWidget):
         self._summary.setWordWrap(True)
         self._regions = RegionsModel(self._loader, self)
         self._table = named("results", RegionsTable(self._regions), "regions", "")
+        legend = named("results", QLabel(legend_in_words()), "legend", "What the boxes on the slide say.")
+        legend.setWordWrap(True)
         page = QWidget()
         stack = QVBoxLayout(page)
-        stack.setContentsMargins(6, 6, 6, 6)
+        stack.setContentsMargins(4, 4, 4, 4)
+        stack.setSpacing(2)
         stack.addWidget(self._summary)
+        stack.addWidget(legend)
         stack.addWidget(self._table)
         return page
 
@@ -207,15 +229,24 @@ def is_added(match: Hit) -> bool:
 
 
 def why_in_words(hit: SlideHit, results: Results) -> str:
-    """Say why a slide is where it is in the answer."""
-    lines = [
-        f"{hit.rank}. {hit.name or hit.slide}",
-        " · ".join(word for word in (hit.diagnosis or "diagnosis not known", where_from(hit)) if word),
-    ]
-    median = results.ranking == "label-free" or hit.filled
-    lines.append(
-        f"{'Median distance' if median else 'Distance'} {bits(hit.distance)}: {closeness(hit.percentile)}."
+    """Say which slide it is, how near, and by how many regions: what is read before the pictures."""
+    # Not the site: the card says it, and the pictures shall be in sight.
+    about = (f"{hit.rank}. {hit.name or hit.slide}", hit.diagnosis or "diagnosis not known", hit.patient)
+    median = (results.ranking == "label-free" or hit.filled) and len(results.explanation.lists) > 1
+    near = matched_regions(hit, results)[0]
+    matched = f"Matches {regions_in_words(hit, results)} within the threshold."
+    return "\n".join(
+        (
+            " · ".join(word for word in about if word),
+            f"{'Median of ' if median else ''}{bits(hit.distance)}: {closeness(hit.percentile)}.",
+            matched if near else "No pair is within the threshold.",
+        )
     )
+
+
+def more_in_words(hit: SlideHit, results: Results) -> str:
+    """Say what else is to be known of a slide: what is read after the pictures."""
+    lines = ["Left the query, right this slide."] if hit.matches else []
     if hit.filled:
         lines.append(
             f"Filled in: nothing more was within the threshold of {results.threshold} bits, "
@@ -226,25 +257,29 @@ def why_in_words(hit: SlideHit, results: Results) -> str:
         lines.append(f"The region that brought it has neighbours of entropy {hit.entropy:.2f} bits: {agree}.")
     if any(is_added(match) and match.distance == 0 for match in hit.matches):
         lines.append("You liked it: its own regions joined the query.")
-    near = matched_regions(hit, results)[0]
-    said = f"Matches {regions_in_words(hit, results)} within the threshold."
-    lines.append(said if near else "No pair is within the threshold.")
-    if hit.matches:
-        lines.append("Query left, this slide right:")
     return "\n".join(lines)
 
 
-def regions_summary(results: Results) -> str:
-    """Say how the slides were ranked, in a few sentences."""
+def legend_in_words() -> str:
+    """Explain the colours of the query's regions as they are drawn on the slide, as rich text."""
+    kinds = ((HIGH, "led to slides"), (LOW, "to none"), (DROPPED, "dropped"))
+    return "Boxes: " + " ".join(
+        f'<span style="color: {QColor.fromRgbF(*map(float, colour[:3])).name()}">■</span> {words}'
+        for colour, words in kinds
+    )
+
+
+def regions_summary(results: Results) -> tuple[str, ...]:
+    """Say how the slides were ranked, in a few sentences, the most important first."""
     told = results.explanation
     counted = sum(fate.fate == "kept" for fate in told.lists)
-    text = [f"Ranking {told.ranking}: {counted} of {len(told.lists)} regions counted."]
+    text = [f"{counted} of {len(told.lists)} regions counted."]
+    if told.prediction:
+        text.append(f"The most certain agree on {told.prediction}.")
     added = sum(box.width <= 0 for box in results.query_boxes)
     if added:
         text.append(f"Your thumbs up brought {added} of them.")
-    if told.prediction:
-        text.append(f"The most certain agree on {told.prediction}.")
+    text += [f"Left out: {step}." for step in told.skipped_steps]
     if told.hit_threshold is not None:
         text.append(f"Neighbours of uncertain regions counted up to {bits(told.hit_threshold)}.")
-    text += [f"Left out: {step}." for step in told.skipped_steps]
-    return " ".join(text)
+    return tuple(text)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from napari_fish.search import Results, SlideHit
-from napari_fish.search.reportparts import bits, closeness
-from napari_fish.search.verdict import matched_regions
+from napari_fish.search.verdict import bits, closeness, matched_regions
 
 SORTS = ("rank", "distance", "diagnosis", "patient")
 GROUPS = ("nothing", "patient", "diagnosis")

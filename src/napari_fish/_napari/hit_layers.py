@@ -16,8 +16,8 @@ from PIL import Image
 
 from napari_fish._napari.gallery_order import closeness_in_short
 from napari_fish.database.records import Box
-from napari_fish.search.reportparts import bits
 from napari_fish.search.values import Hit, Results, SlideHit
+from napari_fish.search.verdict import bits
 
 Points = NDArray[np.float64]
 ToWorld = Callable[[Any], Points]
@@ -49,11 +49,15 @@ class Pair:
     match: Hit
     other: bool
 
-    @property
-    def title(self) -> str:
-        """What the pair is called in the list of layers and on the canvas."""
-        words = [str(self.hit.rank), self.hit.diagnosis or self.hit.name, distance_text(self.match)]
-        return " · ".join([*words, OTHER_REGION] if self.other else words)
+    def title(self, most: float = math.inf) -> str:
+        """Return what the pair is called in the list of layers and on the canvas, where ``most`` letters fit."""
+        name, other = self.hit.diagnosis or self.hit.name, (OTHER_REGION,) if self.other else ()
+        # How close that is stands on the card as well.
+        whole, short = (
+            " · ".join((str(self.hit.rank), name, distance, *other))
+            for distance in (distance_text(self.match), bits(self.match.distance))
+        )
+        return whole if len(whole) <= most else short
 
 
 @dataclass(frozen=True, eq=False)

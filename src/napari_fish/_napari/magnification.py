@@ -39,15 +39,6 @@ def zoom_to(viewer: Any, objective: float, layer: Any = None) -> None:
     viewer.scene.camera.zoom = um_per_world_unit(viewer, layer) / mpp_at(objective)
 
 
-def magnification(viewer: Any, layer: Any = None) -> float | None:
-    """Return through which objective a slide is seen now; None where that cannot be told."""
-    try:
-        um_per_px = um_per_world_unit(viewer, layer) / viewer.scene.camera.zoom
-    except FishError:
-        return None
-    return UM_PER_PX_AT_1X / um_per_px
-
-
 def um_per_world_unit(viewer: Any, layer: Any = None) -> float:
     """Return how many µm one unit of the scene is, as a layer is drawn in it.
 

@@ -189,11 +189,12 @@ def _is_file(path: Any, place: Path) -> bool:
 class _Found:
     """What there is of a hit: its slide with a layer or the data for one, or what was kept of it."""
 
+    record: SlideRecord
+    place: Path | None = None
     slide: Slide | None = None
     layer: Any = None
     data: LayerData | None = None
     kept: Sequence[LayerData] = ()
-    mpp: float = 1.0
     message: str = ""
 
 
@@ -210,17 +211,16 @@ def _look_for(
         message = f"{error} In the viewer: Database widget, Relocate."
     layer = layer_of(record, place, layers)
     if layer is not None:
-        return _Found(slide_of(layer, layers), layer)
+        return _Found(record, place, slide_of(layer, layers), layer)
     if place is not None:
         mpp = record.mpp or None
         try:
             # Two of them: one for the layer, which closes it with itself, one to convert coordinates.
-            return _Found(
-                open_slide(place, mpp=mpp), data=slide_layer(open_slide(place, mpp=mpp), slide_name(place))
-            )
+            data = slide_layer(open_slide(place, mpp=mpp), slide_name(place))
+            return _Found(record, place, open_slide(place, mpp=mpp), data=data)
         except FishError as error:
             message = str(error)
-    return _Found(kept=_kept(database, record, hit), mpp=record.mpp or 1.0, message=message)
+    return _Found(record, kept=_kept(database, record, hit), message=message)
 
 
 def _kept(database: Database, record: SlideRecord, hit: SlideHit) -> list[LayerData]:
@@ -259,8 +259,13 @@ def _show(
     layer = found.layer if found.layer in viewer.layers else None
     if found.slide is not None:
         if layer is None and found.data is not None:
-            watch(viewer)
-            layer = viewer.add_layer(Layer.create(*found.data))
+            # It may have been opened since: by a second click, or by hand.
+            layer = layer_of(found.record, found.place, viewer.layers)
+            if layer is None:
+                watch(viewer)
+                layer = viewer.add_layer(Layer.create(*found.data))
+            else:
+                found.data[0][0].slide.close()
         if layer is not None:
             _go_to(viewer, [layer], _to_world(layer, found.slide), hit, match)
         found.slide.close()
@@ -269,7 +274,7 @@ def _show(
         there = {one.name: one for one in viewer.layers if one.metadata == about}
         layers = [there.get(data[1]["name"]) or viewer.add_layer(Layer.create(*data)) for data in found.kept]
         layer = layers[0]
-        _go_to(viewer, layers, partial(level0_to_um, mpp=found.mpp), hit, match)
+        _go_to(viewer, layers, partial(level0_to_um, mpp=found.record.mpp or 1.0), hit, match)
     if found.message:
         warn_user(found.message)
     if done is not None:

@@ -14,6 +14,8 @@ from napari_fish.search.reportparts import FATES
 from napari_fish.search.values import ListFate
 
 ICON = 40
+NARROW = 420
+"""Px of width below which only the words are shown, and figures when the mouse rests on them."""
 COLUMNS = ("region", "what became of it", "votes for", "near", "entropy")
 TIPS = (
     "A region of the query, by the number it has on the slide.",
@@ -26,10 +28,21 @@ _ROLES = Qt.ItemDataRole
 
 
 def fate_in_words(fate: ListFate) -> str:
-    """Say what became of a region of the query."""
-    if fate.fate == "kept":
-        return "counted"
-    return f"dropped: {fate.reason}" if fate.reason else FATES[fate.fate][0]
+    """Say what became of a region of the query, with figures."""
+    return f"dropped: {fate.reason}" if fate.reason and fate.fate != "kept" else FATES[fate.fate][0]
+
+
+def told(fate: ListFate) -> str:
+    """Say all that is known of a region of the query, in a few lines."""
+    lines = [
+        f"region {fate.query_index}: {fate_in_words(fate)}",
+        f"{fate.length} neighbours within the threshold",
+    ]
+    if fate.vote:
+        lines.append(f"votes for {fate.vote}")
+    if fate.entropy is not None:
+        lines.append(f"entropy {fate.entropy:.2f} bits")
+    return "\n".join(lines)
 
 
 class RegionsModel(QAbstractTableModel):
@@ -80,10 +93,12 @@ class RegionsModel(QAbstractTableModel):
     def data(self, index: QModelIndex, role: int = _ROLES.DisplayRole) -> Any:
         """Return the text, picture or alignment of a cell."""
         fate = self._fates[index.row()]
-        if role in (_ROLES.DisplayRole, _ROLES.ToolTipRole):
+        if role == _ROLES.DisplayRole:
             entropy = "" if fate.entropy is None else f"{fate.entropy:.2f}"
-            cells = (str(fate.query_index), fate_in_words(fate), fate.vote, str(fate.length), entropy)
+            cells = (str(fate.query_index), FATES[fate.fate][0], fate.vote, str(fate.length), entropy)
             return cells[index.column()]
+        if role == _ROLES.ToolTipRole:
+            return told(fate)
         if role == _ROLES.DecorationRole and index.column() == 0:
             image = self._loader.query(fate.query_index)
             return None if image is None else QPixmap.fromImage(image.scaled(ICON, ICON))
@@ -115,10 +130,16 @@ class RegionsTable(QTableView):
         rows.setDefaultSectionSize(ICON + 4)
         columns.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
         wide = self.fontMetrics().horizontalAdvance
-        for column, text in ((0, "0000"), (2, "adenocarcinoma"), (3, "near"), (4, "entropy")):
-            self.setColumnWidth(column, wide(text) + (ICON + 16 if column == 0 else 20))
-        model.modelReset.connect(self._hide_votes)
+        for column, text in ((0, "000"), (2, "adenocarcinoma"), (3, "near"), (4, "entropy")):
+            self.setColumnWidth(column, wide(text) + (ICON + 4 if column == 0 else 14))
+        model.modelReset.connect(self._hide_some)
 
-    def _hide_votes(self) -> None:
-        for column in (2, 4):
-            self.setColumnHidden(column, not self.model().labelled)
+    def resizeEvent(self, event: Any) -> None:
+        """Show figures where there is room."""
+        super().resizeEvent(event)
+        self._hide_some()
+
+    def _hide_some(self) -> None:
+        votes, figures = self.model().labelled, self.width() >= NARROW
+        for column, shown in ((2, votes), (3, figures), (4, votes and figures)):
+            self.setColumnHidden(column, not shown)

@@ -19,10 +19,9 @@ from superqt import QFlowLayout
 from napari_fish._napari.card import SIZES
 from napari_fish._napari.controls import named
 from napari_fish._napari.gallery_order import GROUPS, SORTS
+from napari_fish._napari.magnification import OBJECTIVES, mpp_at
 from napari_fish._napari.preferences import remember, remembered, thumbnail_size
 from napari_fish._napari.shortcuts import with_shortcut
-
-OBJECTIVES = (5, 10, 20, 40)
 
 
 class ResultsControls(QWidget):
@@ -62,7 +61,11 @@ class ResultsControls(QWidget):
             "compare_hits",
         )
         self._clear = self._button(
-            "Clear", "clear", "Leave the comparison: the viewer as it was.", self.clear, "clear_comparison"
+            "Clear",
+            "clear",
+            "Stop or leave the comparison: the viewer as it was.",
+            self.clear,
+            "clear_comparison",
         )
         self._export = self._button("Export", "export", "Write the answer to a file.", None)
         self._export.setMenu(export_menu)
@@ -70,10 +73,11 @@ class ResultsControls(QWidget):
         reset.clicked.connect(self.reset)
         flow = QFlowLayout(self)
         flow.setContentsMargins(0, 0, 0, 0)
+        flow.setHorizontalSpacing(8)
         groups: tuple[list[Any], ...] = (
-            ["size", self._size],
-            ["sort by", self._sort],
-            ["group by", self._group],
+            [self._size],
+            ["sort", self._sort],
+            ["group", self._group],
             [self._refine, self._undo],
             [self._jump, self._compare, self._clear],
             [self._lens(objective) for objective in OBJECTIVES],
@@ -122,9 +126,9 @@ class ResultsControls(QWidget):
         return button
 
     def _lens(self, objective: int) -> QPushButton:
-        tip = f"Show the canvas as through a {objective}x objective: one px is {10 / objective:g} µm."
+        tip = f"Show the canvas as through a {objective}x objective: one px is {mpp_at(objective):g} µm."
         button = self._button(f"{objective}x", f"x{objective}", tip, None)
-        button.setMinimumWidth(0)
+        button.setFixedWidth(button.fontMetrics().horizontalAdvance("40x") + 12)
         button.clicked.connect(lambda: self.zoom.emit(float(objective)))
         return button
 
@@ -151,8 +155,8 @@ def _together(controls: list[Any]) -> QWidget:
     """Put controls into a group that is never torn apart; a text becomes a label."""
     group = QWidget()
     row = QHBoxLayout(group)
-    row.setContentsMargins(0, 0, 6, 0)
-    row.setSpacing(3)
+    row.setContentsMargins(0, 0, 0, 0)
+    row.setSpacing(2)
     for control in controls:
         row.addWidget(QLabel(control) if isinstance(control, str) else control)
     return group

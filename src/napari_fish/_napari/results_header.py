@@ -138,11 +138,12 @@ def how_in_words(answer: Answer) -> str:
     results = answer.results
     slides = len(results.hits)
     judged = len(answer.feedback.in_force)
+    ms = sum(results.elapsed_ms.values())
     parts = (
         f"{slides} slide{'' if slides == 1 else 's'}",
         f"{results.mode} search",
         f"ranking {results.ranking}",
-        f"{sum(results.elapsed_ms.values()):.0f} ms",
+        f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s",
         f"refined by {judged} thumb{'' if judged == 1 else 's'}" if judged else "",
     )
     return ", ".join(part for part in parts if part)

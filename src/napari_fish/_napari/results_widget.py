@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 NARROW = 640
 """Px of width below which things stand below each other instead of side by side."""
-SHARES = (600, 400)
-"""Parts of gallery and explanation."""
+SHARES = (650, 340)
+"""Parts of gallery and explanation: four cards beside it in a window of 1400 px with Search at the side."""
 HEIGHT = 400
 """Px of height to begin with."""
 NO_DATABASE = (

@@ -162,10 +162,13 @@ def _notes(
 ) -> list[str]:
     """Say what the reader must know of an answer of ``n`` slides and ``filled`` more."""
     notes = [_not_left_out(query) if p.exclude_query and n + filled else "", note, *found.notes]
-    if filled:
+    if filled and not len(found.lists.rows):
+        nearest = f"the {filled} nearest slides are" if filled > 1 else "the nearest slide is"
+        notes.append(f"Nothing lies within the threshold of {threshold} bits; {nearest} shown.")
+    elif filled:
         notes.append(
             f"Within the threshold of {threshold} bits the search gave {n} of {p.k} slides; "
-            f"{filled} more were filled in from exact search, nearest first."
+            f"{filled} more {'was' if filled == 1 else 'were'} filled in from exact search, nearest first."
         )
     if n + filled < p.k:
         notes.append(_why_short(store, mask, n + filled, p, threshold, found.lists))

@@ -11,9 +11,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 from napari_fish.errors import FishError
 from napari_fish.search.colours import Colours
-from napari_fish.search.reportparts import FATES, Album, bits, closeness
+from napari_fish.search.reportparts import FATES, Album
 from napari_fish.search.values import Fate, Results, SlideHit
-from napari_fish.search.verdict import certainty_in_words, notes_of, tally
+from napari_fish.search.verdict import bits, certainty_in_words, closeness, notes_of, tally
 
 DPI = 200
 TOP = 8

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 
 from napari_fish.database.records import Box
 from napari_fish.search.pictures import Pictures
 from napari_fish.search.reportstyle import Palette, data_uri, esc, image
 from napari_fish.search.values import Fate, Hit, ListFate, Results, SlideHit
-from napari_fish.search.verdict import bar_of
+from napari_fish.search.verdict import bar_of, bits, closeness
 
 #: Matching pairs shown of a slide, and mosaics in the table of reasons.
 PAIRS, MOSAICS = 5, 300
@@ -54,28 +53,6 @@ class Album:
         if self.source is not None and index not in self._mosaics:
             self._mosaics[index] = self.source.query(index)
         return self._mosaics.get(index)
-
-
-def bits(distance: float) -> str:
-    """Write a distance."""
-    return f"{distance:.1f}".removesuffix(".0") + (" bit" if distance == 1 else " bits")
-
-
-def closeness(percentile: float | None) -> str:
-    """Say what a percentile, the percentage of random pairs at most so far apart, means."""
-    if percentile is None:
-        return "not calibrated: how close that is cannot be said"
-    farther = 100 - percentile
-    if percentile <= 0:
-        return "closer than every random pair that was measured"
-    if farther <= 0:
-        return "no closer than any random pair that was measured"
-    # Rounded down: 99.996 % is not all of them.
-    digits = 2 if farther > 99 else 1 if farther > 90 else 0
-    shown = math.floor(farther * 10**digits + 1e-6) / 10**digits
-    if not shown:
-        return "closer than fewer than 1 % of random pairs"
-    return f"closer than {'only ' if farther < 50 else ''}{shown:.{digits}f} % of random pairs"
 
 
 def votes_of(results: Results) -> Counter[str]:

@@ -10,7 +10,7 @@ from typing import Literal
 from napari_fish.search.values import Results, SlideHit
 
 FAR = 5.0
-"""Percent: when every hit is farther than so many random pairs, chance would have found it too."""
+"""Percent of random pairs that are as close as the nearest hit: from here on chance would have found it too."""
 CERTAIN, FAIR = 0.75, 0.5
 """Certainties from which on a vote is called certain, and fairly certain."""
 
@@ -82,6 +82,28 @@ def certainty_in_words(certainty: float | None) -> str:
     return "certain" if certainty >= CERTAIN else "fairly certain" if certainty >= FAIR else "uncertain"
 
 
+def bits(distance: float) -> str:
+    """Write a distance."""
+    return f"{distance:.1f}".removesuffix(".0") + (" bit" if distance == 1 else " bits")
+
+
+def closeness(percentile: float | None) -> str:
+    """Say what a percentile, the percentage of random pairs at most so far apart, means."""
+    if percentile is None:
+        return "not calibrated: how close that is cannot be said"
+    farther = 100 - percentile
+    if percentile <= 0:
+        return "closer than every random pair that was measured"
+    if farther <= 0:
+        return "no closer than any random pair that was measured"
+    # Rounded down: 99.996 % is not all of them.
+    digits = 2 if farther > 99 else 1 if farther > 90 else 0
+    shown = math.floor(farther * 10**digits + 1e-6) / 10**digits
+    if not shown:
+        return "closer than fewer than 1 % of random pairs"
+    return f"closer than {'only ' if farther < 50 else ''}{shown:.{digits}f} % of random pairs"
+
+
 def notes_of(results: Results) -> list[str]:
     """Return what the reader must know, the most important first: nothing near, fewer, filled in, and why."""
     if not results.hits:
@@ -90,8 +112,7 @@ def notes_of(results: Results) -> list[str]:
     closest = [_closest(hit) for hit in results.hits]
     known = [percentile for percentile in closest if percentile is not None]
     if len(known) == len(closest) and min(known) >= FAR:
-        said = f"All hits are farther than {_percent(min(known))} % of random pairs: nothing similar in this database."
-        return [said, *results.notes]
+        return [_nothing_similar(min(known)), *results.notes]
     # Where all were filled in, the notes say as much.
     if near and min(near) > results.threshold and not all(hit.filled for hit in results.hits):
         said = (
@@ -108,9 +129,15 @@ def _closest(hit: SlideHit) -> float | None:
     return min(known) if known else hit.percentile
 
 
-def _percent(value: float) -> str:
-    """Write a percentage, rounded down: 99.6 % is not all."""
-    return f"{math.floor(value):d}"
+def _nothing_similar(percentile: float) -> str:
+    """Say that the nearest pair is no nearer than chance; percentages are rounded down: 99.6 % is not all."""
+    if percentile >= 50:
+        return f"All hits are farther than {math.floor(percentile):d} % of random pairs: nothing similar in this database."
+    # Cards say "closer than 94 %", which sounds near to whoever does not know how near a true match is.
+    return (
+        f"Nothing similar in this database: the nearest region is merely {closeness(percentile)}: "
+        f"1 in {100 / percentile:.0f} of them is as close."
+    )
 
 
 def matched_regions(hit: SlideHit, results: Results) -> tuple[int, int]:

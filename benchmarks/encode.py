@@ -25,11 +25,12 @@ from napari_fish.encode import Bundle, encode_patches, load_bundle
 from napari_fish.encode.barcode import unpack
 from napari_fish.encode.card import TextureSpec
 from napari_fish.encode.checkpoint import paper_card
+from napari_fish.encode.crops import Crops
 from napari_fish.encode.densenet import find_weights
 from napari_fish.encode.encoder import Encoder
 from napari_fish.encode.keys import semantic_order
 from napari_fish.encode.plan import PLAIN
-from napari_fish.encode.sources import Crops, TissueSource
+from napari_fish.encode.sources import TissueSource
 from napari_fish.encode.train import train_vqvae
 from napari_fish.encode.trainparams import TrainReport, VQTrainParams
 from napari_fish.slides import open_slide

@@ -10,6 +10,7 @@ from napari_fish._napari.coordinates import image_shape, micrometres, world_um_p
 from napari_fish._napari.layers import slide_of, stated_mpp
 from napari_fish.errors import FishError, SlideError
 
+OBJECTIVES = (5, 10, 20, 40)
 UM_PER_PX_AT_1X = 10.0
 """A 20x scan has 0.5 µm/px: the convention of slide scanners."""
 

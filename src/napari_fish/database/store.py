@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
@@ -14,15 +15,9 @@ import numpy as np
 from filelock import BaseFileLock
 from numpy.typing import ArrayLike, NDArray
 
+from napari_fish.database.deltas import Delta, delete_later, delete_others, open_deltas, part_folders
 from napari_fish.database.lock import write_lock
-from napari_fish.database.parts import (
-    Delta,
-    MainPart,
-    delete_later,
-    delete_others,
-    open_deltas,
-    part_folders,
-)
+from napari_fish.database.parts import MainPart
 from napari_fish.database.records import Calibration, EncodedSlide, MosaicRecord, slide_digest
 from napari_fish.database.snapshot import SnapshotError, verify_part
 from napari_fish.database.truth import Truth
@@ -60,13 +55,36 @@ class DiskStore:
         self._snapshot = folder / SNAPSHOT
         self._deltas: list[Delta] = []
         self._lock: BaseFileLock | None = None
+        self._checking = threading.Lock()
         try:
             self._lock = write_lock(folder) if writer else None
-            self._view = self._load()
+            self._shown, self._is_checked = self._load(), False
         except BaseException:
             self.close()
             raise
-        self._describe()
+        self._describe(self._shown)
+
+    @property
+    def _view(self) -> View:
+        """What is shown; before it is used for the first time, what could crash a search is looked for and mended."""
+        if not self._is_checked:
+            with self._checking:
+                if not self._is_checked:
+                    self._check()
+        return self._shown
+
+    def _check(self) -> None:
+        wrong = self._shown.main.damage()
+        if wrong:
+            log.warning("%s: %s The snapshot is made again.", self._snapshot, wrong)
+            self._show_anew(self._make_main())
+        self._is_checked = True
+
+    def _show_anew(self, main: MainPart) -> None:
+        self._deltas = []
+        with self.truth.reading():
+            self._shown = View(main, *self._beyond(main))
+        self._describe(self._shown)
 
     def _load(self) -> View:
         """Open the snapshot, making what is missing, stale or damaged."""
@@ -104,9 +122,15 @@ class DiskStore:
             log.info("%s: the snapshot is kept in memory (%s)", self._snapshot, error)
         return MainPart.make(self.truth, None, threads)
 
-    def _describe(self) -> None:
-        self.slides = TruthSlides(self.truth, self._view.numbers, self._view.alive)
+    def _describe(self, view: View) -> None:
+        self._slides = TruthSlides(self.truth, view.numbers, view.alive)
         self._calibration = self.truth.calibration
+
+    @property
+    def slides(self) -> TruthSlides:
+        """All slides; their positions are the numbers masks go by."""
+        self._view  # noqa: B018 - slides may have other numbers after it
+        return self._slides
 
     @property
     def words(self) -> int:
@@ -152,8 +176,8 @@ class DiskStore:
         if self.truth.generation == self._view.generation:
             return False
         with self.truth.reading():
-            self._view = self._view.followed_by(*self._beyond(self._view.main))
-        self._describe()
+            self._shown = self._view.followed_by(*self._beyond(self._view.main))
+        self._describe(self._shown)
         return True
 
     def save_delta(self) -> None:
@@ -187,11 +211,8 @@ class DiskStore:
 
     def compact(self) -> None:
         """Write the main part anew from the truth: no deltas, no removed slides."""
-        main = self._make_main()
-        self._deltas = []
-        with self.truth.reading():
-            self._view = View(main, *self._beyond(main))
-        self._describe()
+        self._show_anew(self._make_main())
+        self._is_checked = True
         if self._lock is not None and self._snapshot.is_dir():
             delete_others(self._snapshot, self._deltas)
 

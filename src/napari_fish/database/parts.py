@@ -185,7 +185,7 @@ def _fill(arrays: Arrays, truth: Truth, threads: int) -> None:
         )
         slides[at] = np.searchsorted(numbers, some.numbers)
         done = at.stop
-    if done != n:
+    if done != n or not np.array_equal(np.bincount(slides, minlength=len(numbers)), counts):
         raise SnapshotError(f"{truth.folder}: slides and mosaics do not fit each other.")
     keys, first = np.unique(row_keys, return_index=True)
     offsets = np.append(first, n).astype(np.int32)

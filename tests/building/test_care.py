@@ -74,6 +74,15 @@ def test_a_removed_slide_is_gone_from_truth_pictures_and_codes(home: Path) -> No
     assert build(slides, database).counts == {"unchanged": 8, "added": 1}
 
 
+def test_a_removed_slide_is_not_in_quarantine_any_more(home: Path) -> None:
+    slides, database = home / "Schnitte ü", home / "a b.fish"
+    (slides / NAMES[0]).write_bytes(b"rubbish")
+    assert [bad.slide for bad in build(slides, database).quarantined] == [NAMES[0]]
+    remove_slides(database, [NAMES[0]])
+    with DiskStore(database) as store:
+        assert store.truth.quarantined == [] and store.slides.number(NAMES[0]) is None
+
+
 def test_what_is_not_there_or_may_be_two_slides_is_not_removed(home: Path) -> None:
     write_slide(home / "Schnitte ü" / "normal" / "P00-0 ü.tif", "normal", 60)
     build(home / "Schnitte ü", home / "a b.fish")
@@ -194,7 +203,8 @@ def test_the_classes_of_patch_images_are_names_of_folders_and_get_pseudonyms(tmp
     assert b"Mustermann" not in (tmp_path / "copy.fish" / "fish.sqlite").read_bytes()
     assert "Frau Mustermann" in {r.diagnosis for r in records(tmp_path / "kept.fish").values()}
     with DiskStore(tmp_path / "copy.fish") as store:
-        assert set(store.truth.parameters) == {"preset", "mosaic", "patches", "version", "identity"}
+        kept = {"preset", "mosaic", "patches", "version", "paper_barcodes", "identity"}
+        assert set(store.truth.parameters) == kept
 
 
 def test_a_copy_deletes_nothing_that_lies_beside_it(home: Path, tmp_path: Path) -> None:

@@ -213,6 +213,18 @@ def test_the_threshold_is_the_thousandth_of_random_pairs(store: MemoryStore) -> 
     assert again.threshold == made.threshold and np.array_equal(again.histogram, made.histogram)
 
 
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("guided", 128), ("released", 128), ("exact", 60), ("auto", 60)]
+)
+def test_the_papers_modes_go_by_the_papers_threshold_on_its_barcodes(
+    store: MemoryStore, query: Query, mode: Mode, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert search(store, query, SearchParams(mode=mode)).threshold == 60
+    monkeypatch.setattr(store, "paper_barcodes", True)
+    assert search(store, query, SearchParams(mode=mode)).threshold == expected
+    assert search(store, query, SearchParams(mode=mode, threshold=40)).threshold == 40
+
+
 def test_random_pairs_come_from_different_patients() -> None:
     """Two patients whose slides are all alike: every pair is as far apart as the two patients."""
 

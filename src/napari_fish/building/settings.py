@@ -13,9 +13,10 @@ from napari_fish.database.places import BUNDLE, place_of, recorded_path
 from napari_fish.database.schema import FILE
 from napari_fish.database.store import SNAPSHOT
 from napari_fish.database.thumbnails import FILE as THUMBNAILS
-from napari_fish.database.truth import Truth
+from napari_fish.database.truth import PAPER_BARCODES, Truth
 from napari_fish.encode import DEFAULT_ENCODER, Encoder, check_same_encoder, load_encoder
 from napari_fish.encode.barcode import words_for
+from napari_fish.encode.card import NEIGHBOUR, Card
 from napari_fish.errors import DatabaseError
 from napari_fish.mosaic import PRESETS, MosaicParams, preset
 
@@ -97,11 +98,17 @@ def _create(folder: Path, params: BuildParams, encoder: Encoder) -> None:
                     "mosaic": preset(name).to_dict(),
                     "patches": bool(params.patches),
                     "version": __version__,
+                    PAPER_BARCODES: is_papers(encoder.card),
                     BUNDLE: recorded_path(bundle, folder),
                 },
             ).close()
     finally:
         lock.release()
+
+
+def is_papers(card: Card) -> bool:
+    """Whether barcodes are those of the paper, for which its threshold was chosen: DenseNet-121, one bit a feature."""
+    return (card.texture.kind, card.barcode, card.barcode_length) == ("densenet121", NEIGHBOUR, 1024)
 
 
 def load_encoder_of(truth: Truth, device: str = "auto", asked: str | None = None) -> Encoder:

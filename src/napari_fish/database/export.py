@@ -16,11 +16,11 @@ from napari_fish.database.places import BUNDLE, place_of, recorded_path
 from napari_fish.database.records import EncodedSlide, Quarantined, SlideRecord
 from napari_fish.database.store import DiskStore
 from napari_fish.database.thumbnails import Thumbnails
-from napari_fish.database.truth import IDENTITY, Truth
+from napari_fish.database.truth import IDENTITY, PAPER_BARCODES, Truth
 from napari_fish.errors import Cancelled, DatabaseError
 
 #: Parameters that hold no names of people or folders.
-_PUBLIC_PARAMETERS = ("preset", "mosaic", "patches", "version")
+_PUBLIC_PARAMETERS = ("preset", "mosaic", "patches", "version", PAPER_BARCODES)
 _KEPT_COLUMNS = ("stain",)
 
 

@@ -20,7 +20,7 @@ from napari_fish.database.lock import write_lock
 from napari_fish.database.parts import MainPart
 from napari_fish.database.records import Calibration, EncodedSlide, MosaicRecord, slide_digest
 from napari_fish.database.snapshot import SnapshotError, verify_part
-from napari_fish.database.truth import Truth
+from napari_fish.database.truth import PAPER_BARCODES, Truth
 from napari_fish.database.truthslides import TruthSlides
 from napari_fish.database.view import View
 from napari_fish.errors import DatabaseError
@@ -125,6 +125,7 @@ class DiskStore:
     def _describe(self, view: View) -> None:
         self._slides = TruthSlides(self.truth, view.numbers, view.alive)
         self._calibration = self.truth.calibration
+        self._paper_barcodes = self.truth.parameters.get(PAPER_BARCODES) is True
 
     @property
     def slides(self) -> TruthSlides:
@@ -151,6 +152,11 @@ class DiskStore:
     def calibration(self, made: Calibration) -> None:
         self.truth.calibration = made
         self._calibration = made
+
+    @property
+    def paper_barcodes(self) -> bool:
+        """Whether barcodes are those of the paper, for which its threshold was chosen."""
+        return self._paper_barcodes
 
     @property
     def has_cells(self) -> bool:

@@ -37,6 +37,8 @@ _SLIDE = "slide, name, patient, site, diagnosis, path, content_hash, size, mtime
 _CHUNK = 20_000
 #: The parameter that tells a database from any other, so that no snapshot is taken for its own.
 IDENTITY = "identity"
+#: The parameter that says whether barcodes are those of the paper.
+PAPER_BARCODES = "paper_barcodes"
 
 
 class Truth(SqlFile):
@@ -170,6 +172,7 @@ class Truth(SqlFile):
             for slide in slides:
                 if not _forget(run, slide):
                     raise DatabaseError(f"{self.folder}: no slide {slide!r} to remove.")
+                run("DELETE FROM quarantine WHERE slide = ?", (slide,))
 
     def relabel(self, records: Iterable[SlideRecord]) -> None:
         """Change what is known of slides, but not their mosaics: names, labels, where they are."""

@@ -69,7 +69,7 @@ def search_many(store: Store, queries: Sequence[Query], params: SearchParams | N
 
 
 def _search_batch(store: Store, queries: Sequence[Query], p: SearchParams) -> list[Results]:
-    threshold, note = threshold_of(store, p.threshold)
+    threshold, note = threshold_of(store, p.threshold, p.mode)
     masks = [allowed_slides(store, query, p) for query in queries]
     clock = [time.perf_counter()]
     found = find_neighbours(store, queries, p, threshold, masks)

@@ -166,6 +166,8 @@ def _weighted_median(table: _Floats, weight: _Floats) -> _Floats:
     """Return the median of each line, entries counted by weight; between two, their mean."""
     if not len(table) or not weight.sum():
         return np.zeros(len(table))
+    if (weight == weight[0]).all():
+        return np.asarray(np.median(table, axis=1), np.float64)
     order = np.argsort(table, axis=1, kind="stable")
     values = np.take_along_axis(table, order, 1)
     share = np.cumsum(weight[order], axis=1) / weight.sum()

@@ -27,7 +27,7 @@ from napari_fish.errors import DatabaseError
 MANIFEST = "manifest.json"
 FORMAT = 2
 #: Files up to this size, in bytes, are read and compared with their checksum whenever a part is opened.
-SMALL = 1 << 22
+SMALL = 1 << 21
 _CHUNK = 1 << 24
 
 

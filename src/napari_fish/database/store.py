@@ -55,7 +55,7 @@ class DiskStore:
         self._snapshot = folder / SNAPSHOT
         self._deltas: list[Delta] = []
         self._lock: BaseFileLock | None = None
-        self._checking = threading.Lock()
+        self._logs, self._checking = False, threading.Lock()
         try:
             self._lock = write_lock(folder) if writer else None
             self._shown, self._is_checked = self._load(), False
@@ -168,6 +168,10 @@ class DiskStore:
 
     def commit(self, slide: EncodedSlide) -> None:
         """Add a slide, or replace it, wholly or not at all."""
+        if not self._logs:
+            # One write in a row and one wait for the disk, where pages all over the file would take several.
+            self.truth.begin_build()
+            self._logs = True
         self.truth.commit(slide)
         self.refresh()
         self.save_delta()
@@ -315,6 +319,8 @@ class DiskStore:
 
     def close(self) -> None:
         """Let go of the files."""
+        if self._logs:
+            self.truth.end_build()
         self.truth.close()
         if self._lock is not None:
             self._lock.release()

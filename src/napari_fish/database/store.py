@@ -15,10 +15,11 @@ import numpy as np
 from filelock import BaseFileLock
 from numpy.typing import ArrayLike, NDArray
 
+from napari_fish.database.comparing import differences
 from napari_fish.database.deltas import Delta, delete_later, delete_others, open_deltas, part_folders
 from napari_fish.database.lock import write_lock
 from napari_fish.database.parts import MainPart
-from napari_fish.database.records import Calibration, EncodedSlide, MosaicRecord, slide_digest
+from napari_fish.database.records import Calibration, EncodedSlide, MosaicRecord
 from napari_fish.database.snapshot import SnapshotError, verify_part
 from napari_fish.database.truth import PAPER_BARCODES, Truth
 from napari_fish.database.truthslides import TruthSlides
@@ -239,25 +240,8 @@ class DiskStore:
             shutil.rmtree(self._snapshot, ignore_errors=True)
             self.compact()
             return [f"{text} {REPAIRED} from {self.truth.path.name}." for text in bad]
-        return bad or self._differences()
-
-    def _differences(self) -> list[str]:
-        """Return which slides are not the same in truth and snapshot."""
         self.refresh()
-        numbers = self._view.numbers
-        for number, expected in self.truth.slide_digests().items():
-            at = int(np.searchsorted(numbers, number))
-            rows = self.rows_of([at])
-            keys, barcodes = self.encoded(rows)
-            boxes = np.array([mosaic.box for mosaic in self.records(rows)], np.int32).reshape(-1, 4)
-            record = self.truth.record(number)
-            if slide_digest(record, keys, barcodes, boxes) != expected:
-                text = (
-                    f"{self.truth.path}: does not agree with the snapshot about {record.slide}, though neither looks "
-                    "damaged. If you have just restored this file from a copy, compact the database; else restore it."
-                )
-                return [text]
-        return []
+        return bad or differences(self.truth, self._view)
 
     def digest(self) -> str:
         """Return a digest of the content, the same whatever the order in which slides came."""

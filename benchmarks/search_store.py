@@ -196,7 +196,9 @@ def _adding(folder: Path, archive: LatencyArchive, n: int) -> list[Row]:
         search(reader, _query(archive, 0, 1), SearchParams(mode="clustered", threads=1))
         for i in range(20):
             at = dice.choice(len(archive.keys), SLIDE)
-            noise = dice.integers(0, 1 << 62, (SLIDE, WORDS)).astype(np.uint64)
+            # New, but like what is there: one bit in eight is another one.
+            flips = dice.integers(0, 1 << 64, (3, SLIDE, WORDS), np.uint64)
+            noise = archive.barcodes[at] ^ (flips[0] & flips[1] & flips[2])
             slide = EncodedSlide(
                 SlideRecord(f"added {i}", patient=f"new {i}", diagnosis="class 0", labels={"cohort": "common"}),
                 archive.keys[at], noise, np.full((SLIDE, 4), BOX, np.int32),

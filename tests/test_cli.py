@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 import tifffile
 
+from napari_fish import cli, kernels
 from napari_fish.cli import main
 
 from .slides.conftest import make_scene, write_ome_tiff, write_tiff
@@ -130,3 +132,33 @@ def test_an_array_of_the_right_size_comes_back_from_python(tmp_path: Path) -> No
     with fish.open_slide(write_tiff(tmp_path / "a.tif", make_scene()), mpp=None, series=None) as slide:
         patch = slide.read(10, 20, 64, 48, 1.0)
     assert (patch.shape, patch.dtype) == ((48, 64, 3), np.uint8)
+
+
+def test_what_the_system_refuses_is_one_line_and_exit_code_1(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "/some/where.svs")
+
+    monkeypatch.setattr(cli, "app", refused)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["info", "x.svs"])
+    said = capsys.readouterr().err
+    assert stopped.value.code == 1 and said.count("\n") == 1
+    assert said.startswith("napari-fish: /some/where.svs: Permission denied.")
+
+
+def test_kernels_are_kept_in_a_temporary_folder_where_no_other_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(kernels.VARIABLE, raising=False)
+    kernels.keep_kernels_somewhere()
+    assert kernels.VARIABLE not in os.environ, "the package's own folder does"
+    monkeypatch.setattr(kernels, "_can_be_made", lambda folder: False)
+    monkeypatch.setattr(kernels.tempfile, "gettempdir", lambda: str(tmp_path))
+    kernels.keep_kernels_somewhere()
+    kept = Path(os.environ[kernels.VARIABLE])
+    assert kept.parent == tmp_path and kept.is_dir()
+    kept.chmod(0o777)
+    monkeypatch.delenv(kernels.VARIABLE)
+    kernels.keep_kernels_somewhere()
+    assert Path(os.environ[kernels.VARIABLE]) != kept, "others might have put code there"
+    monkeypatch.delenv(kernels.VARIABLE)

@@ -127,6 +127,27 @@ def test_answers_are_written_as_csv_geojson_and_one_page(
     assert code == 1 and "Cannot write" in err
 
 
+def test_regions_of_several_queries_are_written_to_a_file_each(
+    database: Path, tmp_path: Path, capsys
+) -> None:
+    queries = [f"id:{NAMES[0]}", f"id:{NAMES[1]}", f"id:{NAMES[0]}"]
+    code, _, err = run(capsys, "search", database, *queries, "--geojson", tmp_path / "r.geojson")
+    names = [Path(name).name for name in NAMES]
+    assert code == 0 and err.count("Written: ") == 3 and not (tmp_path / "r.geojson").exists()
+    for file, name in ((f"r-{names[0]}-1", 0), (f"r-{names[1]}", 1), (f"r-{names[0]}-3", 0)):
+        features = json.loads((tmp_path / f"{file}.geojson").read_text(encoding="utf-8"))["features"]
+        assert {feature["properties"]["query"] for feature in features} == {names[name]}
+
+
+def test_the_threshold_is_an_option(database: Path, capsys) -> None:
+    code, out, _ = run(
+        capsys, "search", database, f"id:{NAMES[0]}", "--mode", "exact", "--threshold", 0, "--json"
+    )
+    document = json.loads(out)
+    assert code == 0 and document["threshold"] == 0
+    assert all(match["distance"] == 0 for hit in document["results"] for match in hit["matches"])
+
+
 def test_recall_of_the_mode_in_use_is_measured(database: Path, capsys) -> None:
     code, out, _ = run(capsys, "search", database, f"id:{NAMES[0]}", "--recall", "--mode", "exact")
     assert code == 0 and "of mode exact against exact search" in out and out.rstrip().endswith("1.000")

@@ -5,6 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from napari_fish.kernels import keep_kernels_somewhere
+
+# Before anything imports numba.
+keep_kernels_somewhere()
+
 from napari_fish.slides import open_slide
 
 if TYPE_CHECKING:

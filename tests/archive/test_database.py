@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ import pytest
 import napari_fish as fish
 from napari_fish.archive import Database
 from napari_fish.building.params import BuildParams
+from napari_fish.database import DiskStore, EncodedSlide
 from napari_fish.errors import DatabaseError, EncoderError, FishError, NoTissue, SlideError
-from napari_fish.search import SearchParams
+from napari_fish.search import SearchParams, engine
+from napari_fish.search.neighbours import find_neighbours
 from tests.building.test_build import NAMES
 from tests.slides.conftest import write_image, write_ome_tiff, write_tiff
 from tests.tiny import KINDS, QuickEncoder, picture, tissue, write_empty_slide, write_patches, write_slide
@@ -231,6 +234,31 @@ def test_an_open_database_shows_what_is_added_and_removed(home: Path) -> None:
         assert database.remove("P20-0 ü", "P20-1 ü") == ["normal/P20-0 ü.tif", "normal/P20-1 ü.tif"]
         found = [hit.slide for hit in database.search("id:new.tif", k=10).hits]
         assert len(database) == 8 and len(found) == 7 and found[0] == "normal/P21-0 ü.tif"
+
+
+def test_a_slide_that_is_replaced_during_a_search_is_looked_for_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slides = []
+    with Database(home / "a b.fish") as database, DiskStore(home / "a b.fish", writer=True) as writer:
+        asked = database.ask(f"id:{NAMES[0]}")
+        truth = writer.truth
+        for number, record in truth.slides():
+            mosaics = truth.mosaics_of(number)
+            slides.append(EncodedSlide(record, mosaics.keys, mosaics.barcodes, mosaics.boxes))
+        before = database.answer([asked])[0]
+
+        def replaced_meanwhile(*arguments: Any) -> Any:
+            if slides:
+                writer.commit(slides.pop())
+                writer.commit(slides.pop(0))
+            return find_neighbours(*arguments)
+
+        monkeypatch.setattr(engine, "find_neighbours", replaced_meanwhile)
+        after = database.answer([asked])[0]
+    assert [(hit.slide, hit.distance) for hit in after.hits] == [
+        (hit.slide, hit.distance) for hit in before.hits
+    ]
 
 
 def test_a_closed_database_says_that_it_is_closed(home: Path) -> None:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from napari_fish.archive.asking import encode_question
+from napari_fish.building import settings
 from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
-from napari_fish.building.settings import recorded_mosaic
+from napari_fish.building.settings import is_papers, recorded_mosaic
 from napari_fish.building.summary import Summary, Under, Watch
 from napari_fish.building.survey import survey
 from napari_fish.database import DiskStore, SlideRecord
 from napari_fish.database.codes import read_codes
 from napari_fish.database.thumbnails import Thumbnails
+from napari_fish.encode.checkpoint import paper_card
 from napari_fish.encode.keys import keys_from_codes
 from napari_fish.errors import Cancelled, DatabaseError, EncoderError, SlideError
 from napari_fish.slides import open_slide
@@ -56,6 +60,18 @@ def test_a_folder_becomes_a_database_with_everything_a_result_depends_on(tiny_ho
         assert store.calibration is not None and store.calibration.histogram.sum() == 100_000
         assert store.verify() == []
     assert not list((tiny_home / "a b.fish").glob("*-wal")), "a finished database is complete without a log"
+
+
+def test_a_database_knows_whether_its_barcodes_are_the_papers(tiny_home: Path, tmp_path: Path) -> None:
+    with DiskStore(tiny_home / "a b.fish") as store:
+        assert not store.paper_barcodes
+    papers = paper_card(256, np.arange(128, dtype=np.uint8))
+    assert is_papers(papers) and not is_papers(replace(papers, barcode_length=512))
+    encoder = QuickEncoder()
+    encoder.card = replace(papers, sha256="0")
+    settings._create(tmp_path / "x.fish", BuildParams(), encoder)
+    with DiskStore(tmp_path / "x.fish") as store:
+        assert store.paper_barcodes
 
 
 def test_thumbnails_of_slides_and_mosaics_are_kept(tiny_home: Path) -> None:

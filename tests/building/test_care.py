@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from napari_fish.database.export import export
 from napari_fish.database.thumbnails import Thumbnails
 from napari_fish.errors import Cancelled, DatabaseError
 from tests.building.test_build import NAMES, digest, records
-from tests.tiny import write_slide
+from tests.tiny import write_patches, write_slide
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -32,6 +33,19 @@ def test_labels_may_come_later_and_what_they_do_not_say_stays(home: Path) -> Non
     assert (known[NAMES[0]].diagnosis, known[NAMES[0]].patient) == ("Karzinom", "P00")
     assert known[NAMES[0]].labels == {"Scanner": "P1000", "Grad": "G2"}
     assert known[NAMES[1]].diagnosis == "carcinoma"
+
+
+def test_a_column_written_in_other_letters_is_the_same_column(home: Path) -> None:
+    database, later = home / "a b.fish", home / "later.csv"
+    later.write_text(f"slide,SCANNER\n{NAMES[0]},DP200\n", encoding="utf-8")
+    import_labels(database, later)
+    with DiskStore(database) as store:
+        record = records(database)[NAMES[0]]
+        codes, values = store.slides.codes("scanner")
+        number = store.slides.number(NAMES[0])
+        assert record.labels == {"Scanner": "DP200"} and record.column("scanner") == "DP200"
+        assert number is not None and values[codes[number]] == "DP200"
+        assert store.truth.label_columns() == ["Scanner"]
 
 
 def test_new_patients_mean_new_random_pairs(home: Path) -> None:
@@ -58,6 +72,15 @@ def test_a_removed_slide_is_gone_from_truth_pictures_and_codes(home: Path) -> No
     for file in database.rglob("*"):
         assert file.is_dir() or "P21" not in file.read_bytes().decode("latin-1"), f"{file} still names it"
     assert build(slides, database).counts == {"unchanged": 8, "added": 1}
+
+
+def test_a_removed_slide_is_not_in_quarantine_any_more(home: Path) -> None:
+    slides, database = home / "Schnitte ü", home / "a b.fish"
+    (slides / NAMES[0]).write_bytes(b"rubbish")
+    assert [bad.slide for bad in build(slides, database).quarantined] == [NAMES[0]]
+    remove_slides(database, [NAMES[0]])
+    with DiskStore(database) as store:
+        assert store.truth.quarantined == [] and store.slides.number(NAMES[0]) is None
 
 
 def test_what_is_not_there_or_may_be_two_slides_is_not_removed(home: Path) -> None:
@@ -164,6 +187,33 @@ def test_pseudonyms_are_stable_within_the_copy(secretive: Path, tmp_path: Path) 
             assert kept.overview(record.slide) is None, "a pen may have written a name on the glass"
             assert len(kept.mosaics(record.slide)) == len(read_codes(tmp_path / "copy.fish", record.slide))
         assert new.calibration is not None and new.verify() == []
+
+
+def test_the_classes_of_patch_images_are_names_of_folders_and_get_pseudonyms(tmp_path: Path) -> None:
+    write_patches(tmp_path / "p")
+    (tmp_path / "p" / "normal").rename(tmp_path / "p" / "Frau Mustermann")
+    build(tmp_path / "p", tmp_path / "x.fish", params=BuildParams(patches=True))
+    with DiskStore(tmp_path / "x.fish", writer=True) as store:
+        store.truth.set_parameter("of a later version", "Mustermann")
+    export(tmp_path / "x.fish", tmp_path / "copy.fish", deidentify=True)
+    export(tmp_path / "x.fish", tmp_path / "kept.fish", deidentify=True, keep=["Diagnosis"])
+    assert Counter(r.diagnosis for r in records(tmp_path / "copy.fish").values()) == {
+        f"class-{i:06d}": 4 for i in (1, 2, 3)
+    }
+    assert b"Mustermann" not in (tmp_path / "copy.fish" / "fish.sqlite").read_bytes()
+    assert "Frau Mustermann" in {r.diagnosis for r in records(tmp_path / "kept.fish").values()}
+    with DiskStore(tmp_path / "copy.fish") as store:
+        kept = {"preset", "mosaic", "patches", "version", "paper_barcodes", "identity"}
+        assert set(store.truth.parameters) == kept
+
+
+def test_a_copy_deletes_nothing_that_lies_beside_it(home: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "copy.fish.part" / "thesis.txt"
+    mine.parent.mkdir()
+    mine.write_text("years of work")
+    export(home / "a b.fish", tmp_path / "copy.fish")
+    assert mine.read_text() == "years of work"
+    assert sorted(path.name for path in tmp_path.glob("copy*")) == ["copy.fish", "copy.fish.part"]
 
 
 def test_a_whole_copy_is_the_same_and_finds_the_slides(home: Path, tmp_path: Path) -> None:

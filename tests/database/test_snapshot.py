@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from napari_fish.database import snapshot
 from napari_fish.database.snapshot import PartWriter, SnapshotError, open_part, verify_part
 from napari_fish.index import Segment, guided_search
 
@@ -78,7 +79,14 @@ def _escape(part: Path) -> None:
     (part / "manifest.json").write_text(json.dumps(manifest))
 
 
-@pytest.mark.parametrize("damage", [_shorten, _remove, _spoil_manifest, _newer_format, _escape])
+def _another_number(part: Path) -> None:
+    path = part / "manifest.json"
+    path.write_text(path.read_text().replace('"generation": 3', '"generation": 2'))
+
+
+@pytest.mark.parametrize(
+    "damage", [_shorten, _remove, _spoil_manifest, _newer_format, _escape, _another_number]
+)
 def test_a_damaged_part_is_refused_and_found_by_verify(part: Path, damage: Callable[[Path], None]) -> None:
     damage(part)
     with pytest.raises(SnapshotError):
@@ -86,11 +94,16 @@ def test_a_damaged_part_is_refused_and_found_by_verify(part: Path, damage: Calla
     assert verify_part(part)
 
 
-def test_a_flipped_bit_is_found_by_verify(part: Path) -> None:
+def test_a_flipped_bit_is_found_when_a_small_file_is_opened_and_by_verify(
+    part: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = part / "barcodes.npy"
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
+    with pytest.raises(SnapshotError, match="not what was written"):
+        open_part(part, ARRAYS)
+    monkeypatch.setattr(snapshot, "SMALL", 0)
     open_part(part, ARRAYS)
     assert "not what was written" in verify_part(part)[0]
 

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from napari_fish.database import DiskStore, EncodedSlide, MemoryStore, Store
+from napari_fish.database import snapshot as snapshot_module
 from napari_fish.database import store as store_module
 from napari_fish.database.truth import Truth
 from napari_fish.errors import DatabaseError
@@ -156,7 +157,53 @@ def test_a_damaged_snapshot_is_made_again(folder: Path, pattern: str, damage: Ca
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
 
 
-def test_damage_that_opening_cannot_see_is_found_and_mended_by_verify(folder: Path) -> None:
+SMALL_FILES = (
+    "bits.npy",
+    "cell_starts.npy",
+    "centres.npy",
+    "counts.npy",
+    "manifest.json",
+    "numbers.npy",
+    "sizes.npy",
+)
+LARGE_FILES = tuple(
+    f"{name}.npy"
+    for name in ("barcodes", "by_slide", "cell_rows", "corners", "keys", "offsets", "sketches", "slides")
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "small"),
+    [(name, snapshot_module.SMALL) for name in (*SMALL_FILES, *LARGE_FILES)]
+    + [(name, 0) for name in LARGE_FILES],
+)
+def test_no_damage_to_a_file_of_the_right_size_ends_a_search(
+    folder: Path, name: str, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with DiskStore(folder, writer=True) as store:
+        store.compact()
+    file = folder / "snapshot" / "main" / name
+    whole = file.read_bytes()
+    monkeypatch.setattr(snapshot_module, "SMALL", small)
+    modes: tuple[Mode, ...] = ("exact", "clustered", "guided")
+    for start, mode in zip((21, len(whole) // 2, len(whole) - 40), modes, strict=True):
+        damaged = bytearray(whole)
+        damaged[start : start + 40] = b"\x7f\xff\xff\xfe" * 10
+        file.write_bytes(damaged)
+        with DiskStore(folder) as store:
+            found = answers(store, mode)
+        # A large file may give other distances until it is verified, a small one never.
+        assert small == 0 or found == answers_in_memory(SLIDES[:6], mode)
+    with DiskStore(folder, writer=True) as store:
+        store.verify()
+        assert store.verify() == []
+        assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
+
+
+def test_damage_that_opening_cannot_see_is_found_and_mended_by_verify(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot_module, "SMALL", 0)
     with DiskStore(folder, writer=True) as store:
         store.compact()
     _spoil(folder / "snapshot" / "main" / "barcodes.npy")

@@ -205,3 +205,33 @@ def test_a_killed_build_keeps_every_finished_slide_and_ends_the_same(truth: Trut
     subprocess.run(command, check=True, env=env, stdout=subprocess.DEVNULL)
     undisturbed = MemoryStore(4, demo_slides(np.random.default_rng(0), n=60, mosaics=100))
     assert Truth.open(truth.folder).digest() == undisturbed.digest()
+
+
+@pytest.mark.parametrize(
+    ("sql", "ask"),
+    [
+        ("UPDATE parameters SET value = '{\"half'", lambda truth: truth.parameters),
+        ("UPDATE state SET threshold = 3, histogram = x'0102'", lambda truth: truth.calibration),
+        ("UPDATE state SET threshold = 3, histogram = zeroblob(16)", lambda truth: truth.calibration),
+        ("UPDATE mosaics SET barcode = x'01'", lambda truth: truth.digest()),
+        ("UPDATE slides SET name = CAST(x'ff00fe' AS TEXT)", lambda truth: truth.slides()),
+        ("DELETE FROM state", lambda truth: truth.generation),
+    ],
+)
+def test_values_that_make_no_sense_are_named_as_damage(
+    truth: Truth, slides: list[EncodedSlide], sql: str, ask: Callable[[Truth], object]
+) -> None:
+    truth.commit(slides[0])
+    truth.rows(sql)
+    with pytest.raises(DatabaseError, match=r"fish\.sqlite is damaged.*restore it from a copy"):
+        ask(truth)
+
+
+def test_a_file_whose_tables_have_names_that_are_no_text_is_refused_in_words(truth: Truth) -> None:
+    truth.close()
+    path = truth.folder / "fish.sqlite"
+    content = path.read_bytes()
+    assert b"CREATE TABLE state" in content
+    path.write_bytes(content.replace(b"CREATE TABLE state", b"CREATE \xff\xfe\x80\x81\x82 state"))
+    with pytest.raises(DatabaseError, match=r"fish\.sqlite"):
+        Truth.open(truth.folder)

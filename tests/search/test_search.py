@@ -10,7 +10,8 @@ import pytest
 from napari_fish.database import EncodedSlide, MemoryStore, SlideRecord
 from napari_fish.errors import DatabaseError, FishError
 from napari_fish.index import ClusterParams
-from napari_fish.search import Query, SearchParams, calibrate, measure_recall, search
+from napari_fish.index.hamming import distance_matrix
+from napari_fish.search import Query, SearchParams, calibrate, labelfree, measure_recall, search
 from napari_fish.search.params import MODES, RANKINGS, Mode, Ranking
 from napari_fish.search.recall import Recall
 from tests.index.archives import plain_distances
@@ -100,6 +101,64 @@ def test_filling_reaches_every_slide_there_is(store: MemoryStore, query: Query) 
     assert any("leave only 38" in note for note in results.notes)
 
 
+def true_medians(store: MemoryStore, query: Query) -> dict[str, float]:
+    """Return the median over query mosaics of the distance of each slide's nearest mosaic, by the book."""
+    found = {}
+    for number, record in enumerate(store.slides):
+        far = distance_matrix(query.barcodes, store.barcodes(store.rows_of([number])))
+        found[record.slide] = float(np.median(far.min(axis=1)))
+    return found
+
+
+@pytest.mark.parametrize("neighbours", [1, 3, 50])
+@pytest.mark.parametrize("mosaics", [1, 4, 25])
+@pytest.mark.parametrize("mode", ["exact", "auto", "clustered", "guided"])
+def test_without_labels_slides_come_by_the_true_median_of_minima(
+    store: MemoryStore, query: Query, mode: Mode, mosaics: int, neighbours: int
+) -> None:
+    some = replace(query, keys=query.keys[:mosaics], barcodes=query.barcodes[:mosaics])
+    params = SearchParams(k=12, mode=mode, ranking="label-free", neighbours=neighbours, threshold=70)
+    results, true = search(store, some, params), true_medians(store, some)
+    assert [hit.distance for hit in results.hits] == [true[hit.slide] for hit in results.hits]
+    near = [hit.distance for hit in results.hits if not hit.filled]
+    assert near == sorted(near)
+    if mode in ("exact", "auto"):
+        best = sorted(far for slide, far in true.items() if slide not in ("s0", "s1"))
+        # Those within the threshold first; the others may only follow where there are no more of them.
+        assert near == best[: len(near)] and len(near) >= 8
+
+
+def test_a_candidate_too_many_is_not_measured_but_k_always_are(
+    store: MemoryStore, query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(labelfree, "CANDIDATES", 2)
+    monkeypatch.setattr(labelfree, "CANDIDATE_ROWS", 30)
+    results, true = search(store, query, SearchParams(k=7, ranking="label-free")), true_medians(store, query)
+    assert [hit.distance for hit in results.hits] == [true[hit.slide] for hit in results.hits]
+    assert len(results) == 7
+
+
+def test_an_answer_is_short_because_lists_are_cut_only_where_they_are(
+    store: MemoryStore, query: Query
+) -> None:
+    params = SearchParams(k=15, mode="exact", ranking="fish", neighbours=2)
+    cut, whole = search(store, query, params), search(store, query, replace(params, neighbours=1000))
+    assert any("at most 2 neighbours of each query mosaic" in note for note in cut.notes)
+    assert len(cut) < len(whole) < 15 and not any("at most" in note for note in whole.notes)
+
+
+def test_filling_goes_on_until_there_are_k_however_many_patches_one_slide_has(query: Query) -> None:
+    slides = list(demo_slides(np.random.default_rng(0), n=30, mosaics=3))
+    crowd = replace(slides[0], keys=np.repeat(slides[0].keys, 100), barcodes=np.repeat(slides[0].barcodes, 100, axis=0),
+                    boxes=np.repeat(slides[0].boxes, 100, axis=0))  # fmt: skip
+    crowds = [replace(crowd, record=replace(crowd.record, slide=f"crowd {i}")) for i in range(12)]
+    store = MemoryStore(4, [*crowds, *slides])
+    asked = replace(
+        query, keys=slides[0].keys, barcodes=slides[0].barcodes, boxes=slides[0].boxes, slide="", patient=""
+    )
+    assert len(search(store, asked, SearchParams(k=42, threshold=3, neighbours=2))) == 42
+
+
 def test_filters_are_applied_during_the_search(store: MemoryStore, query: Query) -> None:
     for mode in MODES:
         where = ("diagnosis=kirc", "stain!=PAS")
@@ -176,6 +235,18 @@ def test_the_threshold_is_the_thousandth_of_random_pairs(store: MemoryStore) -> 
     assert float(made.percentile(256)) == 100.0
     again = calibrate(store, pairs=20_000)
     assert again.threshold == made.threshold and np.array_equal(again.histogram, made.histogram)
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("guided", 128), ("released", 128), ("exact", 60), ("auto", 60)]
+)
+def test_the_papers_modes_go_by_the_papers_threshold_on_its_barcodes(
+    store: MemoryStore, query: Query, mode: Mode, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert search(store, query, SearchParams(mode=mode)).threshold == 60
+    monkeypatch.setattr(store, "paper_barcodes", True)
+    assert search(store, query, SearchParams(mode=mode)).threshold == expected
+    assert search(store, query, SearchParams(mode=mode, threshold=40)).threshold == 40
 
 
 def test_random_pairs_come_from_different_patients() -> None:

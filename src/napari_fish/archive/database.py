@@ -36,6 +36,8 @@ from napari_fish.slides.opening import expanded
 Progress = Callable[[int, int], None]
 ShouldStop = Callable[[], bool]
 log = logging.getLogger(__name__)
+# Searches begun anew because a slide was replaced meanwhile.
+_ATTEMPTS = 4
 
 
 class Database:
@@ -123,10 +125,10 @@ class Database:
     ) -> Asked:
         """Encode a question, to be answered by :meth:`answer` once or several times; parameters as in :meth:`search`."""
         if isinstance(question, str) and question.startswith("id:"):
-            with self._turn:
+            with self._turn, self.store.truth.reading():
                 number, record = self._slide(question.removeprefix("id:"))
-            if box is None:
-                return self._from_store(number, record)
+                if box is None:
+                    return self._from_store(number, record)
             question, mpp = self.place(record), mpp or record.mpp or None
         if isinstance(question, Slide):
             return self._encode(question, box, progress, should_stop)
@@ -161,10 +163,9 @@ class Database:
 
     def _from_store(self, number: int, record: SlideRecord) -> Asked:
         """Ask with what the database has of one of its slides."""
-        with self._turn:
-            rows = self.store.rows_of([number])
-            keys, barcodes = self.store.encoded(rows)
-            boxes = np.array([one.box for one in self.store.records(rows)], np.int32).reshape(-1, 4)
+        rows = self.store.rows_of([number])
+        keys, barcodes = self.store.encoded(rows)
+        boxes = np.array([one.box for one in self.store.records(rows)], np.int32).reshape(-1, 4)
         query = Query(record.name or record.slide, keys, barcodes, boxes, record.slide, record.patient)
         return Asked(query, size=(record.width, record.height) if record.width else None)
 
@@ -172,12 +173,7 @@ class Database:
         """Answer questions; several share each pass over the database."""
         params = params or SearchParams()
         with self._turn:
-            self.store.refresh()
-            target = params.target.lower()
-            if target not in OWN_COLUMNS and target not in self.store.slides.columns:
-                known = ", ".join(self.store.slides.columns)
-                raise FishError(f"{self.path}: no column {params.target!r} to rank by; there are: {known}.")
-            found = search_many(self.store, [one.query for one in asked], params)
+            found = self._answered([one.query for one in asked], params)
             shown = {hit.slide for results in found for hit in results.hits} | {
                 one.query.slide for one in asked
             }
@@ -192,10 +188,29 @@ class Database:
             for one, results in zip(asked, found, strict=True)
         ]
 
+    def _answered(self, queries: Sequence[Query], params: SearchParams) -> list[Results]:
+        """Search; where a build replaced a slide of the answer meanwhile, look again at what there is now."""
+        self.store.refresh()
+        for _ in range(_ATTEMPTS):
+            try:
+                self._check_target(params.target)
+                return search_many(self.store, queries, params)
+            except DatabaseError:
+                # Holding the truth still for the whole search would hold up whoever writes.
+                if not self.store.refresh():
+                    raise
+        return search_many(self.store, queries, params)
+
+    def _check_target(self, target: str) -> None:
+        columns = self.store.slides.columns
+        if target.lower() not in OWN_COLUMNS and target.lower() not in columns:
+            raise FishError(f"{self.path}: no column {target!r} to rank by; there are: {', '.join(columns)}.")
+
     def record(self, slide: str) -> SlideRecord | None:
         """Return what is known of a slide, given by id."""
-        number = self.store.truth.number(slide)
-        return None if number is None else self.store.truth.record(number)
+        with self.store.truth.reading():
+            number = self.store.truth.number(slide)
+            return None if number is None else self.store.truth.record(number)
 
     def place(self, record: SlideRecord) -> Path:
         """Return where a slide is, or say that it is not there."""

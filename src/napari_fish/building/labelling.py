@@ -8,6 +8,7 @@ from dataclasses import replace
 from napari_fish.building.survey import Candidate
 from napari_fish.database import SlideRecord
 from napari_fish.database.labels import LabelTable, Matched, SlideLabels, label_slides, patient_rule
+from napari_fish.database.records import with_values
 from napari_fish.database.sheets import enumerated
 from napari_fish.database.truth import Truth
 
@@ -44,7 +45,7 @@ def with_labels(record: SlideRecord, said: SlideLabels) -> SlideRecord:
         patient=said.patient or record.patient,
         site=said.site or record.site,
         diagnosis=said.diagnosis or record.diagnosis,
-        labels={**record.labels, **{name: value for name, value in said.others.items() if value}},
+        labels=with_values(record.labels, {name: value for name, value in said.others.items() if value}),
     )
 
 

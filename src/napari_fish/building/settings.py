@@ -13,9 +13,10 @@ from napari_fish.database.places import BUNDLE, place_of, recorded_path
 from napari_fish.database.schema import FILE
 from napari_fish.database.store import SNAPSHOT
 from napari_fish.database.thumbnails import FILE as THUMBNAILS
-from napari_fish.database.truth import Truth
-from napari_fish.encode import DEFAULT_ENCODER, Card, Encoder, check_same_encoder, load_encoder
+from napari_fish.database.truth import PAPER_BARCODES, Truth
+from napari_fish.encode import DEFAULT_ENCODER, Encoder, check_same_encoder, load_encoder
 from napari_fish.encode.barcode import words_for
+from napari_fish.encode.card import NEIGHBOUR, Card
 from napari_fish.errors import DatabaseError
 from napari_fish.mosaic import PRESETS, MosaicParams, preset
 
@@ -98,6 +99,7 @@ def _create(folder: Path, params: BuildParams, encoder: Encoder) -> None:
                     "mosaic": mosaic.to_dict(),
                     "patches": bool(params.patches),
                     "version": __version__,
+                    PAPER_BARCODES: is_papers(encoder.card),
                     BUNDLE: recorded_path(bundle, folder),
                 },
             ).close()
@@ -114,6 +116,11 @@ def _mosaic_at_scale(name: str, card: Card, patches: bool) -> MosaicParams:
             "Choose the preset 'default', or another encoder."
         )
     return replace(mosaic, patch=card.size, mpp=card.mpp)
+
+
+def is_papers(card: Card) -> bool:
+    """Whether barcodes are those of the paper, for which its threshold was chosen: DenseNet-121, one bit a feature."""
+    return (card.texture.kind, card.barcode, card.barcode_length) == ("densenet121", NEIGHBOUR, 1024)
 
 
 def load_encoder_of(truth: Truth, device: str = "auto", asked: str | None = None) -> Encoder:

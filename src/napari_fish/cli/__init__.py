@@ -73,3 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except FishError as error:
         typer.echo(f"napari-fish: {error}", err=True)
         sys.exit(1)
+    except OSError as error:
+        # What the system refuses has a file and a reason; where in the program it was is for -v.
+        logging.getLogger(__name__).info("", exc_info=error)
+        place = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"napari-fish: {place}{error.strerror or error}. Check the file and the disk.", err=True)
+        sys.exit(1)

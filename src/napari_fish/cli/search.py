@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -35,6 +36,10 @@ def search(
     mode: Annotated[str, typer.Option("--mode", help=f"How neighbours are found: {', '.join(MODES)}.")] = "auto",
     ranking: Annotated[str, typer.Option("--ranking", help=f"How slides are ranked: {', '.join(RANKINGS)}.")] = "auto",
     target: Annotated[str, typer.Option("--target", help="The column whose values vote.")] = "diagnosis",
+    threshold: Annotated[
+        int | None,
+        typer.Option("--threshold", min=0, help="Bits within which patches count as near; by default as measured for the database."),
+    ] = None,
     where: Annotated[
         list[str] | None,
         typer.Option("--where", metavar="COLUMN=VALUE", help="Only slides with (=) or without (!=) this value; may be repeated."),
@@ -53,7 +58,7 @@ def search(
     explain: Annotated[bool, typer.Option("--explain", help="Say why the answer is what it is.")] = False,
     as_json: Json = False,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write a table here.")] = None,
-    geojson: Annotated[Path | None, typer.Option("--geojson", help="Write the matching regions for QuPath here.")] = None,
+    geojson: Annotated[Path | None, typer.Option("--geojson", help="Write the matching regions for QuPath here; for several queries one file each, NAME-QUERY.geojson.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write one page with pictures here.")] = None,
 ) -> None:  # fmt: skip
     """Find the slides most similar to a slide, to a box in it, or to an image."""
@@ -66,7 +71,8 @@ def search(
     from napari_fish.search import SearchParams, measure_recall
 
     params = SearchParams(
-        k=k, mode=mode, ranking=ranking, target=target, where=tuple(where or ()), exclude_query=not include_patient
+        k=k, mode=mode, ranking=ranking, target=target, threshold=threshold, where=tuple(where or ()),
+        exclude_query=not include_patient,
     )  # fmt: skip
     with open_database(database, device) as opened:
         if encoder is not None:
@@ -152,10 +158,8 @@ def _write(
         tables = [to_csv(answer, query=len(answers) > 1) for answer in answers]
         texts[csv] = tables[0] + "".join(table.partition("\n")[2] for table in tables[1:])
     if geojson is not None:
-        features = [feature for answer in answers for feature in to_geojson(answer)["features"]]
-        texts[geojson] = (
-            json.dumps({"type": "FeatureCollection", "features": features}, ensure_ascii=False) + "\n"
-        )
+        for path, answer in zip(_one_each(geojson, answers), answers, strict=True):
+            texts[path] = json.dumps(to_geojson(answer), ensure_ascii=False) + "\n"
     if html is not None:
         texts[html] = to_html(answers, database=database.name)
     for path, text in texts.items():
@@ -165,6 +169,17 @@ def _write(
         except OSError as error:
             raise FishError(f"Cannot write {path}: {error.strerror}.") from error
         typer.echo(f"Written: {path}", err=True)
+
+
+def _one_each(path: Path, answers: Sequence[Results]) -> list[Path]:
+    """Return a file for each answer: regions lie in one slide, and those of another would be drawn over it."""
+    if len(answers) == 1:
+        return [path]
+    names = [re.sub(r"[^\w.,\- ()]+", "_", answer.query).strip(". ") or "query" for answer in answers]
+    return [
+        path.with_name(f"{path.stem}-{name}{f'-{i + 1}' if names.count(name) > 1 else ''}{path.suffix}")
+        for i, name in enumerate(names)
+    ]
 
 
 def _nearer(percentile: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -15,11 +16,11 @@ from napari_fish.database.places import BUNDLE, place_of, recorded_path
 from napari_fish.database.records import EncodedSlide, Quarantined, SlideRecord
 from napari_fish.database.store import DiskStore
 from napari_fish.database.thumbnails import Thumbnails
-from napari_fish.database.truth import IDENTITY, Truth
+from napari_fish.database.truth import IDENTITY, PAPER_BARCODES, Truth
 from napari_fish.errors import Cancelled, DatabaseError
 
-#: Parameters that may hold names of people or folders.
-_PRIVATE_PARAMETERS = ("patient", BUNDLE)
+#: Parameters that hold no names of people or folders.
+_PUBLIC_PARAMETERS = ("preset", "mosaic", "patches", "version", PAPER_BARCODES)
 _KEPT_COLUMNS = ("stain",)
 
 
@@ -40,10 +41,10 @@ def export(
         The folders; the target must not be there yet, or be empty.
     deidentify
         Leave out patient ids, names of files, paths, times, content hashes, pictures of whole slides (a pen may have
-        written on the glass) and every further column but ``stain``; slides and patients get pseudonyms, in random
-        order, that are the same throughout the copy.
+        written on the glass) and every further column but ``stain``; slides, patients and the classes of patch images
+        (names of folders) get pseudonyms, in random order, that are the same throughout the copy.
     keep
-        Further columns to keep all the same.
+        Further columns to keep all the same, or ``diagnosis`` to keep the classes of patch images.
     progress, should_stop
         Called with slides copied and all slides; asked before each slide.
     """
@@ -52,9 +53,9 @@ def export(
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise DatabaseError(f"{target}: is there already; choose another name for the copy.")
     old = Truth.open(source, read_only=True)
-    part = target.with_name(f"{target.name}.part")
+    # A name of its own: whatever else lies there is not ours to delete.
+    part = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
-        shutil.rmtree(part, ignore_errors=True)
         with old.reading():
             _Copy(old, part, target, deidentify, keep).run(progress, should_stop)
         DiskStore(part, writer=True).close()
@@ -75,7 +76,7 @@ class _Copy:
         self.old, self.part, self.target, self.deidentify = old, part, target, deidentify
         self.rename: Callable[[SlideRecord], SlideRecord] = self._moved
         if deidentify:
-            self.rename = _Pseudonyms((*_KEPT_COLUMNS, *keep))
+            self.rename = _Pseudonyms((*_KEPT_COLUMNS, *keep), classes=bool(old.parameters.get("patches")))
 
     def run(
         self, progress: Callable[[int, int], None] | None, should_stop: Callable[[], bool] | None
@@ -116,8 +117,9 @@ class _Copy:
                     file.close()
 
     def _parameters(self) -> dict[str, Any]:
-        left_out = {IDENTITY, *(_PRIVATE_PARAMETERS if self.deidentify else ())}
-        known = {name: value for name, value in self.old.parameters.items() if name not in left_out}
+        known = {name: value for name, value in self.old.parameters.items() if name != IDENTITY}
+        if self.deidentify:
+            known = {name: value for name, value in known.items() if name in _PUBLIC_PARAMETERS}
         if BUNDLE in known:
             known[BUNDLE] = self._path(known[BUNDLE])
         return known
@@ -131,11 +133,13 @@ class _Copy:
 
 
 class _Pseudonyms:
-    """Names slides and patients anew, in the order in which they are seen."""
+    """Names slides and patients, and on request diagnoses, anew, in the order in which they are seen."""
 
-    def __init__(self, keep: Iterable[str]) -> None:
+    def __init__(self, keep: Iterable[str], classes: bool) -> None:
         self._keep = {name.lower() for name in keep}
+        self._pseudonymous_classes = classes and "diagnosis" not in self._keep
         self._patients: dict[str, str] = {"": ""}
+        self._classes: dict[str, str] = {}
         self._slides = 0
 
     def __call__(self, record: SlideRecord) -> SlideRecord:
@@ -144,5 +148,11 @@ class _Pseudonyms:
         patient = self._patients.setdefault(record.patient.casefold(), f"patient-{len(self._patients):06d}")
         labels = {k: v for k, v in record.labels.items() if k.lower() in self._keep}
         return replace(
-            record, slide=name, name=name, patient=patient, labels=labels, path="", content_hash="", size=0, mtime=0
+            record, slide=name, name=name, patient=patient, diagnosis=self._diagnosis(record), labels=labels, path="",
+            content_hash="", size=0, mtime=0,
         )  # fmt: skip
+
+    def _diagnosis(self, record: SlideRecord) -> str:
+        if not self._pseudonymous_classes or not record.diagnosis:
+            return record.diagnosis
+        return self._classes.setdefault(record.diagnosis.casefold(), f"class-{len(self._classes) + 1:06d}")

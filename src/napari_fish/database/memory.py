@@ -37,6 +37,7 @@ class MemoryStore:
     def __init__(self, words: int, slides: Iterable[EncodedSlide] = ()) -> None:
         self.words = words
         self.calibration: Calibration | None = None
+        self.paper_barcodes = False
         self._slides: dict[str, EncodedSlide] = {}
         for slide in slides:
             self._check(slide)

@@ -1,27 +1,24 @@
-"""The two kinds of parts a snapshot has: one main part in key order, and deltas with what came later."""
+"""The main part of a snapshot: all mosaics up to a generation, in key order."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from napari_fish.database.records import Mosaics
-from napari_fish.database.snapshot import Part, PartWriter, SnapshotError, open_part
+from napari_fish.database.snapshot import PartWriter, SnapshotError, open_part
 from napari_fish.database.truth import IDENTITY, Truth
 from napari_fish.index.arrays import Rows, Segment
 from napari_fish.index.clustered import CellPart, ClusteredIndex
 
 MAIN = "main"
+_CHUNK = 1 << 16
 _SEGMENT = ("keys", "offsets", "barcodes", "slides")
 _CELLS = ("centres", "bits", "cell_starts", "cell_rows", "sketches")
 _MAIN = (*_SEGMENT, "corners", "sizes", "by_slide", "numbers", "counts", *_CELLS)
-_DELTA = ("keys", "barcodes", "numbers", "boxes", "slides")
 
 
 class Arrays(Protocol):
@@ -99,7 +96,47 @@ class MainPart:
             raise SnapshotError(f"{folder}: of another database than {truth.path}.")
         if part.generation > truth.generation:
             raise SnapshotError(f"{folder}: of a later state than {truth.path}.")
-        return cls.from_arrays(part.arrays, part.generation)
+        try:
+            found = cls.from_arrays(part.arrays, part.generation)
+        except Exception as error:
+            # Whatever it is, the part has to be made again.
+            raise SnapshotError(f"{folder}: the arrays do not fit each other ({error}).") from error
+        if found.segment.words != truth.words or not found._fits():
+            raise SnapshotError(f"{folder}: the arrays do not fit each other.")
+        return found
+
+    def _fits(self) -> bool:
+        """Whether lengths and sums agree."""
+        rows, cells, bits = len(self.segment), self.clusters.main_cells, self.clusters.bits
+        counted = len(self.counts) == len(self.numbers) and int(self.counts.sum()) == rows
+        sized = len(self.corners) == len(self.by_slide) == rows and len(self.sizes) in (
+            len(self.numbers),
+            rows,
+        )
+        celled = len(cells.starts) == len(self.clusters.centres) + 1 and int(cells.starts[-1]) == rows
+        sketched = len(cells.rows) == rows and cells.sketches.shape == (-(-len(bits) // 64), rows)
+        return counted and sized and celled and sketched
+
+    def damage(self) -> str:
+        """Say what would make a search read where nothing is: numbers of rows and slides that are not there.
+
+        This reads the large arrays of numbers, 40 MB each at ten million rows, and so is no part of opening.
+        """
+        rows = len(self.segment)
+        for name, array, end in (
+            ("slides", self.segment.slides, len(self.numbers)),
+            ("by_slide", self.by_slide, rows),
+            ("cell_rows", self.clusters.main_cells.rows, rows),
+        ):
+            # Seen without a sign, a number below zero is a large one.
+            if len(array) and int(array.view(np.uint32).max()) >= end:
+                return f"{name}: numbers of what is not there."
+        offsets = self.segment.offsets
+        for start in range(0, len(offsets) - 1, _CHUNK):
+            some = offsets[start : start + _CHUNK + 1]
+            if (some[1:] < some[:-1]).any():
+                return "offsets: not in order."
+        return "" if offsets[0] == 0 else "offsets: not in order."
 
     @classmethod
     def make(cls, truth: Truth, folder: Path | None, threads: int = 1) -> MainPart:
@@ -148,7 +185,7 @@ def _fill(arrays: Arrays, truth: Truth, threads: int) -> None:
         )
         slides[at] = np.searchsorted(numbers, some.numbers)
         done = at.stop
-    if done != n:
+    if done != n or not np.array_equal(np.bincount(slides, minlength=len(numbers)), counts):
         raise SnapshotError(f"{truth.folder}: slides and mosaics do not fit each other.")
     keys, first = np.unique(row_keys, return_index=True)
     offsets = np.append(first, n).astype(np.int32)
@@ -171,121 +208,3 @@ def _shared_sizes(sizes: NDArray[np.int32], slides: NDArray[np.int32], n_slides:
     shared[slides] = sizes
     alike = n_slides != len(sizes) and np.array_equal(shared[slides], sizes)
     return shared if alike else sizes
-
-
-@dataclass(frozen=True, eq=False)
-class Delta:
-    """The slides that came after one generation, up to another.
-
-    Attributes
-    ----------
-    mosaics
-        By slide.
-    slides : int64, shape (n,)
-        Numbers of the slides, those without mosaics included.
-    after, generation
-        The generations it lies between; the first is not part of it.
-    identity
-        Of the database it belongs to.
-    """
-
-    mosaics: Mosaics
-    slides: NDArray[np.int64]
-    after: int
-    generation: int
-    identity: str
-
-    @classmethod
-    def from_truth(cls, truth: Truth, after: int) -> Delta:
-        """Read what came after a generation."""
-        generation = truth.generation
-        slides = np.fromiter(truth.numbers(after), np.int64)
-        return cls(truth.mosaics(after), slides, after, generation, truth.identity)
-
-    @classmethod
-    def joined(cls, deltas: Sequence[Delta]) -> Delta:
-        """Put consecutive deltas together."""
-        parts = [delta.mosaics for delta in deltas]
-        columns = ("keys", "barcodes", "numbers", "boxes")
-        mosaics = Mosaics(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
-        slides = np.concatenate([delta.slides for delta in deltas])
-        return cls(mosaics, slides, deltas[0].after, deltas[-1].generation, deltas[0].identity)
-
-    def without(self, numbers: Sequence[int]) -> Delta:
-        """Return it without some slides."""
-        if not len(numbers):
-            return self
-        keep, m = ~np.isin(self.mosaics.numbers, numbers), self.mosaics
-        mosaics = Mosaics(m.keys[keep], m.barcodes[keep], m.numbers[keep], m.boxes[keep])
-        return replace(self, mosaics=mosaics, slides=np.setdiff1d(self.slides, numbers))
-
-    def __len__(self) -> int:
-        return len(self.mosaics)
-
-    def _place(self, folder: Path) -> Path:
-        return folder / f"delta-{self.after}-{self.generation}"
-
-    def write(self, folder: Path) -> None:
-        """Write it; nothing waits for the disk, since it is checked whenever it is opened."""
-        facts = {"after": self.after, IDENTITY: self.identity}
-        with PartWriter(self._place(folder), self.generation, facts, durable=False) as writer:
-            for name in _DELTA[:-1]:
-                writer.save(name, getattr(self.mosaics, name))
-            writer.save("slides", self.slides)
-
-    def delete(self, folder: Path) -> None:
-        """Remove it from a snapshot."""
-        shutil.rmtree(self._place(folder), ignore_errors=True)
-
-
-def part_folders(folder: Path) -> list[tuple[int, int, Path]]:
-    """Return the parts of a snapshot: the generations each lies between, and its folder; the main part is after -1."""
-    found = [(-1, -1, folder / MAIN)] if (folder / MAIN).exists() else []
-    for path in sorted(folder.glob("delta-*-*")):
-        first, _, last = path.name.removeprefix("delta-").partition("-")
-        if first.isdecimal() and last.isdecimal():
-            found.append((int(first), int(last), path))
-    return found
-
-
-def open_deltas(folder: Path, truth: Truth, after: int) -> list[Delta]:
-    """Open the deltas that follow one another without a gap from one generation, at most until the truth's."""
-    found: dict[int, list[tuple[int, Path]]] = {}
-    for first, last, path in part_folders(folder):
-        if last <= truth.generation:
-            found.setdefault(first, []).append((last, path))
-    chain: list[Delta] = []
-    while paths := found.pop(after, []):
-        # The longest one first: a shorter one may be left from a crash.
-        for _, path in sorted(paths, reverse=True):
-            try:
-                part = open_part(path, _DELTA, checked=True)
-                if part.facts.get(IDENTITY, "") != truth.identity:
-                    continue
-            except SnapshotError:
-                continue
-            chain.append(_delta(part))
-            after = part.generation
-            break
-    return chain
-
-
-def delete_later(folder: Path, generation: int) -> None:
-    """Remove deltas of a later state: the truth was restored from a copy, and will have another one under its number."""
-    for _, last, path in part_folders(folder):
-        if last > generation:
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _delta(part: Part) -> Delta:
-    mosaics = Mosaics(*(part.arrays[name] for name in _DELTA[:-1]))
-    identity = str(part.facts.get(IDENTITY, ""))
-    return Delta(mosaics, part.arrays["slides"], int(part.facts["after"]), part.generation, identity)
-
-
-def delete_others(folder: Path, kept: Iterable[Delta]) -> None:
-    """Remove deltas that are not used any more, and what crashes left."""
-    names = {delta._place(folder).name for delta in kept} | {MAIN}
-    for path in folder.iterdir():
-        if path.is_dir() and path.name not in names:
-            shutil.rmtree(path, ignore_errors=True)

@@ -49,6 +49,11 @@ class Store(Protocol):
         ...
 
     @property
+    def paper_barcodes(self) -> bool:
+        """Whether barcodes are those of the paper, for which its threshold was chosen."""
+        ...
+
+    @property
     def has_cells(self) -> bool:
         """Whether clustered search is possible now."""
         ...

@@ -74,6 +74,13 @@ class SlideRecord:
         return next((str(value) for key, value in self.labels.items() if key.lower() == low), "")
 
 
+def with_values(labels: Mapping[str, str], said: Mapping[str, str]) -> dict[str, str]:
+    """Return further columns with new values; a name that differs only in case is the same column."""
+    both = [*labels.items(), *said.items()]
+    spelling = {name.casefold(): name for name, _ in reversed(both)}
+    return {spelling[name.casefold()]: value for name, value in both}
+
+
 @dataclass(frozen=True)
 class Quarantined:
     """A slide that could not be encoded.

@@ -1,13 +1,16 @@
 """Arrays in a folder, memory-mapped: written once, whole or not at all, and checked when opened.
 
-A part (the main part or a delta) is a folder of ``.npy`` files and a manifest with the size and checksum of each and
-the generation of the data they were made from. Sizes and generation are checked when a part is opened, checksums
-when asked for. Parts are disposable: whatever is wrong with one, it is made again from the truth.
+A part (the main part or a delta) is a folder of ``.npy`` files and a manifest with type, shape, size and checksum of
+each and the generation of the data they were made from. When a part is opened, the manifest, all sizes and the content of
+small files are checked; the content of large files when asked for. Parts are disposable: whatever is wrong with one, it is
+made again from the truth.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import mmap
 import os
 import shutil
 import zlib
@@ -22,7 +25,9 @@ from numpy.typing import DTypeLike, NDArray
 from napari_fish.errors import DatabaseError
 
 MANIFEST = "manifest.json"
-FORMAT = 1
+FORMAT = 2
+#: Files up to this size, in bytes, are read and compared with their checksum whenever a part is opened.
+SMALL = 1 << 21
 _CHUNK = 1 << 24
 
 
@@ -53,11 +58,11 @@ class PartWriter:
         self.folder, self.generation, self.facts = folder, generation, dict(facts or {})
         self._durable = durable
         self._new = folder.with_name(folder.name + ".new")
-        self._names: list[str] = []
+        self._files: dict[str, dict[str, Any]] = {}
 
     def new(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return an array in a file, to be filled."""
-        self._names.append(name)
+        self._note(name, shape, dtype)
         path = self._new / f"{name}.npy"
         if 0 in shape:
             # An array without elements cannot be mapped.
@@ -69,8 +74,12 @@ class PartWriter:
 
     def save(self, name: str, array: NDArray[Any]) -> None:
         """Write an array that is in memory."""
-        self._names.append(name)
-        np.save(self._new / f"{name}.npy", array, allow_pickle=False)
+        plain = np.ascontiguousarray(array)
+        self._note(name, plain.shape, plain.dtype)
+        np.save(self._new / f"{name}.npy", plain, allow_pickle=False)
+
+    def _note(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> None:
+        self._files[name] = {"dtype": np.dtype(dtype).str, "shape": [int(side) for side in shape]}
 
     def __enter__(self) -> Self:
         shutil.rmtree(self._new, ignore_errors=True)
@@ -81,16 +90,15 @@ class PartWriter:
         if error is not None:
             shutil.rmtree(self._new, ignore_errors=True)
             return
-        files = {}
-        for name in self._names:
+        for name, facts in self._files.items():
             path = self._new / f"{name}.npy"
             if self._durable:
                 with path.open("rb+") as file:
                     os.fsync(file.fileno())
-            files[name] = {"size": path.stat().st_size, "checksum": _checksum(path)}
-        about = {"format": FORMAT, "generation": self.generation, "facts": self.facts, "files": files}
+            facts |= {"size": path.stat().st_size, "checksum": _checksum(path)}
+        about = {"format": FORMAT, "generation": self.generation, "facts": self.facts, "files": self._files}
         with (self._new / MANIFEST).open("w", encoding="utf-8") as text:
-            json.dump(about, text, indent=1)
+            json.dump({**about, "checksum": _sum_of(about)}, text, indent=1)
             text.flush()
             if self._durable:
                 os.fsync(text.fileno())
@@ -126,20 +134,18 @@ def open_part(folder: Path, arrays: Iterable[str], *, checked: bool = False) -> 
     arrays
         Their names.
     checked
-        Read everything and compare checksums, too.
+        Compare the checksums of large files, too.
     """
     manifest = _manifest(folder)
-    if checked and (wrong := verify_part(folder)):
-        raise SnapshotError(wrong[0])
     mapped = {}
     for name in arrays:
         path = folder / f"{name}.npy"
         try:
-            size = manifest["files"][name]["size"]
-            if path.stat().st_size != size:
-                raise SnapshotError(f"{path}: {path.stat().st_size} bytes, {size} were written.")
-            mapped[name] = _mapped(path)
-        except (OSError, ValueError, KeyError) as error:
+            mapped[name] = _mapped(path, manifest["files"][name], SMALL if not checked else None)
+        except SnapshotError:
+            raise
+        except Exception as error:
+            # Whatever it is, the part is not what was written.
             raise SnapshotError(f"{path}: cannot be read ({error}).") from error
     return Part(mapped, manifest["generation"], manifest["facts"])
 
@@ -169,6 +175,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
             raise SnapshotError(
                 f"{folder}: written in format {manifest['format']}, this program reads {FORMAT}."
             )
+        if manifest.pop("checksum") != _sum_of(manifest):
+            raise ValueError("it is not what was written")
         if any(Path(name).name != name for name in manifest["files"]):
             raise ValueError("a file elsewhere")
         manifest["generation"], manifest["facts"] = int(manifest["generation"]), dict(manifest["facts"])
@@ -177,10 +185,23 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _mapped(path: Path) -> NDArray[Any]:
-    # numpy cannot map an array without elements.
-    small = np.load(path, allow_pickle=False) if path.stat().st_size <= 128 else None
-    return np.asarray(small if small is not None else np.load(path, mmap_mode="r", allow_pickle=False))
+def _sum_of(manifest: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(manifest, sort_keys=True).encode())
+
+
+def _mapped(path: Path, facts: Mapping[str, Any], up_to: int | None) -> NDArray[Any]:
+    """Map a file by what the manifest says of it; up to so many bytes, or always, its checksum is compared."""
+    shape, dtype, size = tuple(facts["shape"]), np.dtype(facts["dtype"]), int(facts["size"])
+    with path.open("rb") as file:
+        found = os.fstat(file.fileno()).st_size
+        if found != size:
+            raise SnapshotError(f"{path}: {found} bytes, {size} were written.")
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if (up_to is None or size <= up_to) and zlib.crc32(content) != facts["checksum"]:
+        raise SnapshotError(f"{path}: the content is not what was written.")
+    count = math.prod(shape)
+    # The header of a .npy file is for other programs: one that is damaged would have numpy see other numbers.
+    return np.frombuffer(content, dtype, count, offset=size - count * dtype.itemsize).reshape(shape)
 
 
 def _checksum(path: Path) -> int:

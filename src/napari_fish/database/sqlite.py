@@ -13,6 +13,8 @@ from typing import Any
 from napari_fish.errors import DatabaseError
 
 APPLICATION = 0x46495348
+#: What SQLite raises; of a damaged file even its own words may not be text.
+ERRORS = (sqlite3.Error, UnicodeDecodeError)
 # What SQLite adds by itself.
 _OWN = {"CREATE TABLE sqlite_sequence(name,seq)"}
 
@@ -54,7 +56,7 @@ class SqlFile:
             connection = sqlite3.connect(new, isolation_level=None)
         except OSError as error:
             raise DatabaseError(f"{path.parent}: cannot be written to ({error.strerror}).") from error
-        except sqlite3.Error as error:
+        except ERRORS as error:
             raise in_words(error, path) from error
         try:
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -64,7 +66,7 @@ class SqlFile:
                 connection.execute(statement)
             fill(connection.execute)
             connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except ERRORS as error:
             raise in_words(error, path) from error
         finally:
             connection.close()
@@ -85,7 +87,7 @@ class SqlFile:
             connection = sqlite3.connect(
                 uri, uri=True, isolation_level=None, timeout=5.0, check_same_thread=False
             )
-        except sqlite3.Error as error:
+        except ERRORS as error:
             raise in_words(error, path) from error
         try:
             _check(connection, path, schema, version)
@@ -109,7 +111,7 @@ class SqlFile:
                 f"a line of table {row[0]} refers to a slide that is not there"
                 for row in self._connection.execute("PRAGMA foreign_key_check")
             ]
-        except sqlite3.Error as error:
+        except ERRORS as error:
             said = [str(error)]
         return [f"{self.path}: {text}" for text in said if text != "ok"]
 
@@ -142,11 +144,19 @@ class SqlFile:
                 raise
 
     @contextmanager
+    def making_sense(self) -> Iterator[None]:
+        """Make of values what they should be; where that fails, they are not what was written."""
+        try:
+            yield
+        except (TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
+            raise in_words(error, self.path) from error
+
+    @contextmanager
     def clear_errors(self) -> Iterator[None]:
         """Turn SQLite's errors into ours."""
         try:
             yield
-        except sqlite3.Error as error:
+        except ERRORS as error:
             raise in_words(error, self.path) from error
 
 
@@ -158,7 +168,7 @@ def _check(connection: sqlite3.Connection, path: Path, schema: Sequence[str], ve
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         found_version = connection.execute("PRAGMA user_version").fetchone()[0]
         found = {row[0] for row in connection.execute("SELECT sql FROM sqlite_master WHERE sql NOTNULL")}
-    except sqlite3.Error as error:
+    except ERRORS as error:
         raise in_words(error, path) from error
     if application != APPLICATION:
         raise DatabaseError(f"{path}: not a database of napari-fish.")
@@ -178,7 +188,7 @@ def _has_log(path: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
-def in_words(error: sqlite3.Error, path: Path) -> DatabaseError:
+def in_words(error: Exception, path: Path) -> DatabaseError:
     """Say what an error of SQLite means for the user."""
     text, folder = str(error), path.parent
     if "closed" in text:

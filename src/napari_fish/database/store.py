@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
@@ -14,18 +15,13 @@ import numpy as np
 from filelock import BaseFileLock
 from numpy.typing import ArrayLike, NDArray
 
+from napari_fish.database.comparing import differences
+from napari_fish.database.deltas import Delta, delete_later, delete_others, open_deltas, part_folders
 from napari_fish.database.lock import write_lock
-from napari_fish.database.parts import (
-    Delta,
-    MainPart,
-    delete_later,
-    delete_others,
-    open_deltas,
-    part_folders,
-)
-from napari_fish.database.records import Calibration, EncodedSlide, MosaicRecord, slide_digest
+from napari_fish.database.parts import MainPart
+from napari_fish.database.records import Calibration, EncodedSlide, MosaicRecord
 from napari_fish.database.snapshot import SnapshotError, verify_part
-from napari_fish.database.truth import Truth
+from napari_fish.database.truth import PAPER_BARCODES, Truth
 from napari_fish.database.truthslides import TruthSlides
 from napari_fish.database.view import View
 from napari_fish.errors import DatabaseError
@@ -60,13 +56,36 @@ class DiskStore:
         self._snapshot = folder / SNAPSHOT
         self._deltas: list[Delta] = []
         self._lock: BaseFileLock | None = None
+        self._logs, self._checking = False, threading.Lock()
         try:
             self._lock = write_lock(folder) if writer else None
-            self._view = self._load()
+            self._shown, self._is_checked = self._load(), False
         except BaseException:
             self.close()
             raise
-        self._describe()
+        self._describe(self._shown)
+
+    @property
+    def _view(self) -> View:
+        """What is shown; before it is used for the first time, what could crash a search is looked for and mended."""
+        if not self._is_checked:
+            with self._checking:
+                if not self._is_checked:
+                    self._check()
+        return self._shown
+
+    def _check(self) -> None:
+        wrong = self._shown.main.damage()
+        if wrong:
+            log.warning("%s: %s The snapshot is made again.", self._snapshot, wrong)
+            self._show_anew(self._make_main())
+        self._is_checked = True
+
+    def _show_anew(self, main: MainPart) -> None:
+        self._deltas = []
+        with self.truth.reading():
+            self._shown = View(main, *self._beyond(main))
+        self._describe(self._shown)
 
     def _load(self) -> View:
         """Open the snapshot, making what is missing, stale or damaged."""
@@ -104,9 +123,16 @@ class DiskStore:
             log.info("%s: the snapshot is kept in memory (%s)", self._snapshot, error)
         return MainPart.make(self.truth, None, threads)
 
-    def _describe(self) -> None:
-        self.slides = TruthSlides(self.truth, self._view.numbers, self._view.alive)
+    def _describe(self, view: View) -> None:
+        self._slides = TruthSlides(self.truth, view.numbers, view.alive)
         self._calibration = self.truth.calibration
+        self._paper_barcodes = self.truth.parameters.get(PAPER_BARCODES) is True
+
+    @property
+    def slides(self) -> TruthSlides:
+        """All slides; their positions are the numbers masks go by."""
+        self._view  # noqa: B018 - slides may have other numbers after it
+        return self._slides
 
     @property
     def words(self) -> int:
@@ -129,6 +155,11 @@ class DiskStore:
         self._calibration = made
 
     @property
+    def paper_barcodes(self) -> bool:
+        """Whether barcodes are those of the paper, for which its threshold was chosen."""
+        return self._paper_barcodes
+
+    @property
     def has_cells(self) -> bool:
         """Whether clustered search is possible now."""
         return True
@@ -138,6 +169,10 @@ class DiskStore:
 
     def commit(self, slide: EncodedSlide) -> None:
         """Add a slide, or replace it, wholly or not at all."""
+        if not self._logs:
+            # One write in a row and one wait for the disk, where pages all over the file would take several.
+            self.truth.begin_build()
+            self._logs = True
         self.truth.commit(slide)
         self.refresh()
         self.save_delta()
@@ -152,8 +187,8 @@ class DiskStore:
         if self.truth.generation == self._view.generation:
             return False
         with self.truth.reading():
-            self._view = self._view.followed_by(*self._beyond(self._view.main))
-        self._describe()
+            self._shown = self._view.followed_by(*self._beyond(self._view.main))
+        self._describe(self._shown)
         return True
 
     def save_delta(self) -> None:
@@ -187,11 +222,8 @@ class DiskStore:
 
     def compact(self) -> None:
         """Write the main part anew from the truth: no deltas, no removed slides."""
-        main = self._make_main()
-        self._deltas = []
-        with self.truth.reading():
-            self._view = View(main, *self._beyond(main))
-        self._describe()
+        self._show_anew(self._make_main())
+        self._is_checked = True
         if self._lock is not None and self._snapshot.is_dir():
             delete_others(self._snapshot, self._deltas)
 
@@ -208,25 +240,8 @@ class DiskStore:
             shutil.rmtree(self._snapshot, ignore_errors=True)
             self.compact()
             return [f"{text} {REPAIRED} from {self.truth.path.name}." for text in bad]
-        return bad or self._differences()
-
-    def _differences(self) -> list[str]:
-        """Return which slides are not the same in truth and snapshot."""
         self.refresh()
-        numbers = self._view.numbers
-        for number, expected in self.truth.slide_digests().items():
-            at = int(np.searchsorted(numbers, number))
-            rows = self.rows_of([at])
-            keys, barcodes = self.encoded(rows)
-            boxes = np.array([mosaic.box for mosaic in self.records(rows)], np.int32).reshape(-1, 4)
-            record = self.truth.record(number)
-            if slide_digest(record, keys, barcodes, boxes) != expected:
-                text = (
-                    f"{self.truth.path}: does not agree with the snapshot about {record.slide}, though neither looks "
-                    "damaged. If you have just restored this file from a copy, compact the database; else restore it."
-                )
-                return [text]
-        return []
+        return bad or differences(self.truth, self._view)
 
     def digest(self) -> str:
         """Return a digest of the content, the same whatever the order in which slides came."""
@@ -288,6 +303,8 @@ class DiskStore:
 
     def close(self) -> None:
         """Let go of the files."""
+        if self._logs:
+            self.truth.end_build()
         self.truth.close()
         if self._lock is not None:
             self._lock.release()

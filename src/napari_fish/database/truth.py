@@ -37,6 +37,8 @@ _SLIDE = "slide, name, patient, site, diagnosis, path, content_hash, size, mtime
 _CHUNK = 20_000
 #: The parameter that tells a database from any other, so that no snapshot is taken for its own.
 IDENTITY = "identity"
+#: The parameter that says whether barcodes are those of the paper.
+PAPER_BARCODES = "paper_barcodes"
 
 
 class Truth(SqlFile):
@@ -48,7 +50,9 @@ class Truth(SqlFile):
         found = self.rows("SELECT id, weights_hash, words FROM encoder")
         if not found:
             raise DatabaseError(f"{folder}: no encoder is recorded; build the database again.")
-        self.encoder, self.weights_hash, self.words = str(found[0][0]), str(found[0][1]), int(found[0][2])
+        self.encoder, self.weights_hash = str(found[0][0]), str(found[0][1])
+        with self.making_sense():
+            self.words = int(found[0][2])
 
     @classmethod
     def create(
@@ -109,12 +113,16 @@ class Truth(SqlFile):
     @property
     def generation(self) -> int:
         """Raised by every change."""
-        return int(self.rows("SELECT generation FROM state")[0][0])
+        with self.making_sense():
+            return int(self.rows("SELECT generation FROM state")[0][0])
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What every slide depends on, besides the encoder."""
-        return {name: json.loads(value) for name, value in self.rows("SELECT name, value FROM parameters")}
+        with self.making_sense():
+            return {
+                name: json.loads(value) for name, value in self.rows("SELECT name, value FROM parameters")
+            }
 
     @property
     def identity(self) -> str:
@@ -164,6 +172,7 @@ class Truth(SqlFile):
             for slide in slides:
                 if not _forget(run, slide):
                     raise DatabaseError(f"{self.folder}: no slide {slide!r} to remove.")
+                run("DELETE FROM quarantine WHERE slide = ?", (slide,))
 
     def relabel(self, records: Iterable[SlideRecord]) -> None:
         """Change what is known of slides, but not their mosaics: names, labels, where they are."""
@@ -203,8 +212,13 @@ class Truth(SqlFile):
 
     def numbers(self, after: int = -1) -> dict[int, int]:
         """Return the mosaics of each slide that came after a generation, by number, in the order of numbers."""
-        rows = self.rows("SELECT number, mosaics FROM slides WHERE generation > ? ORDER BY number", (after,))
-        return {int(number): int(n) for number, n in rows}
+        # Left to itself SQLite would read all slides, to have them in order.
+        rows = self.rows(
+            "SELECT number, mosaics FROM slides INDEXED BY slides_by_generation WHERE generation > ? ORDER BY number",
+            (after,),
+        )
+        with self.making_sense():
+            return {int(number): int(n) for number, n in rows}
 
     def removed(self, after: int) -> list[int]:
         """Return the numbers of slides removed after a generation."""
@@ -287,10 +301,11 @@ class Truth(SqlFile):
                 yield self._mosaics(rows)
 
     def _mosaics(self, rows: list[Any]) -> Mosaics:
-        table = np.array([row[:6] for row in rows], np.int64).reshape(len(rows), 6)
-        codes = b"".join(row[6] for row in rows)
-        if len(codes) != 8 * self.words * len(rows):
-            raise DatabaseError(f"{self.folder}: {FILE} is damaged (barcodes of the wrong length).")
+        with self.making_sense():
+            table = np.array([row[:6] for row in rows], np.int64).reshape(len(rows), 6)
+            codes = b"".join(row[6] for row in rows)
+            if len(codes) != 8 * self.words * len(rows):
+                raise ValueError("barcodes of the wrong length")
         return Mosaics(
             table[:, 0].copy(),
             np.frombuffer(codes, np.uint64).reshape(len(rows), self.words),
@@ -301,8 +316,14 @@ class Truth(SqlFile):
     @property
     def calibration(self) -> Calibration | None:
         """The distances of random pairs, where they were measured."""
-        threshold, histogram, note = self.rows("SELECT threshold, histogram, note FROM state")[0]
-        return None if threshold is None else Calibration(np.frombuffer(histogram, np.int64), threshold, note)
+        with self.making_sense():
+            threshold, histogram, note = self.rows("SELECT threshold, histogram, note FROM state")[0]
+            if threshold is None:
+                return None
+            pairs = np.frombuffer(histogram, np.int64)
+            if len(pairs) != 64 * self.words + 1:
+                raise ValueError("a calibration of the wrong length")
+            return Calibration(pairs, int(threshold), note)
 
     @calibration.setter
     def calibration(self, made: Calibration) -> None:

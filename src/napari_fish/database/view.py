@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from napari_fish.database.parts import Delta, MainPart
+from napari_fish.database.deltas import Delta
+from napari_fish.database.parts import MainPart
 from napari_fish.database.records import Box, MosaicRecord
 from napari_fish.index.arrays import Barcodes, Keys, Mask, Rows, Segment
 from napari_fish.index.clustered import ClusteredIndex

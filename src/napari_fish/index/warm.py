@@ -8,6 +8,7 @@ from napari_fish.index.arrays import Segment
 from napari_fish.index.clustered import ClusteredIndex, ClusterParams
 from napari_fish.index.exact import exact_neighbours
 from napari_fish.index.guided import GuidedIndex
+from napari_fish.index.minima import minima
 
 
 def warm_up(words: int = 16) -> None:
@@ -26,3 +27,4 @@ def warm_up(words: int = 16) -> None:
     guided.search([0, 1], codes[:2], mask=mask)
     exact_neighbours([(segment.barcodes, segment.slides)], codes[:2], k=2, mask=mask)
     ClusteredIndex.train(segment, ClusterParams(cells=2, rounds=1)).search(codes[:1], k=2, mask=mask)
+    minima(codes, [0, 8], codes[:1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +10,8 @@ from numpy.typing import NDArray
 
 from napari_fish.database.protocol import Store
 from napari_fish.database.records import Box
-from napari_fish.index.arrays import NeighbourLists
-from napari_fish.search.labelfree import rank_without_labels
+from napari_fish.index.arrays import Mask, NeighbourLists
+from napari_fish.search.labelfree import Nearest, nearest_slides
 from napari_fish.search.params import SearchParams
 from napari_fish.search.ranking import VARIANTS, Ranked, label_weights, rank_slides
 from napari_fish.search.values import Explanation, Hit, ListFate, Query, SlideHit
@@ -21,36 +22,37 @@ _LABELLED = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Slides in order with distances, entropies (NaN for none) and the explanation."""
+    """Slides in order with distances, entropies (NaN for none), the explanation, and the lists it was made of."""
 
     slides: NDArray[np.int64]
     distances: NDArray[np.float64]
     entropies: NDArray[np.float64]
     explanation: Explanation
     kept: NDArray[np.bool_]
+    lists: NeighbourLists
 
 
 def rank(
-    store: Store, lists: NeighbourLists, slides: NDArray[np.int32], query: Query, p: SearchParams, threshold: int
-) -> Answer:  # fmt: skip
-    """Rank the slides of a query's neighbours; ``slides`` is the slide of each neighbour."""
+    store: Store,
+    lists: NeighbourLists,
+    query: Query,
+    p: SearchParams,
+    threshold: int,
+    more: Callable[[Mask, int], NeighbourLists],
+) -> Answer:
+    """Rank the slides of a query's neighbours; ``more`` is as in :func:`nearest_slides`."""
     codes, names = store.slides.codes(p.target)
+    slides = store.slides_of(lists.rows)
     ranking = p.ranking
     if ranking == "auto":
         labelled = len(slides) > 0 and (codes[slides] >= 0).mean() >= _LABELLED
         ranking = "fish" if labelled and len(query) > 1 else "label-free"
     if ranking == "label-free":
-        # METHOD.md, section 5: past every distance that was returned.
-        missing = max(threshold, int(lists.distances.max(initial=0))) + 1
-        order, medians, _ = rank_without_labels(lists, slides, missing, query.weights)
-        fates = tuple(
-            ListFate(i, int(n), None, None, "", {}, "kept" if n else "empty")
-            for i, n in enumerate(lists.lengths)
+        longest = None if p.mode in ("guided", "released") else p.neighbours
+        near = nearest_slides(
+            store, query, lists, p.k, longest=longest, beyond=threshold + 1, more=more, threads=p.threads
         )
-        nothing = np.full(len(order), np.nan)
-        return Answer(
-            order, medians, nothing, Explanation("label-free", fates), np.ones(len(lists), np.bool_)
-        )
+        return by_distance(near)
     weights = label_weights(np.bincount(codes[codes >= 0], minlength=len(names)), p.label_weight_sum)
     ranked = rank_slides(lists, slides, codes, weights, VARIANTS[ranking], threshold, query.weights)
     kept = np.ones(len(lists), np.bool_)
@@ -61,7 +63,18 @@ def rank(
         ranked.entropies,
         _explain(ranking, lists, ranked, names),
         kept,
+        lists,
     )
+
+
+def by_distance(near: Nearest) -> Answer:
+    """Make an answer of slides that were ranked by distance alone."""
+    fates = tuple(
+        ListFate(i, int(n), None, None, "", {}, "kept" if n else "empty")
+        for i, n in enumerate(near.lists.lengths)
+    )
+    nothing, all_kept = np.full(len(near.slides), np.nan), np.ones(len(near.lists), np.bool_)
+    return Answer(near.slides, near.medians, nothing, Explanation("label-free", fates), all_kept, near.lists)
 
 
 def _explain(ranking: str, lists: NeighbourLists, ranked: Ranked, names: list[str]) -> Explanation:
@@ -95,14 +108,13 @@ def slide_hits(
     store: Store,
     query: Query,
     p: SearchParams,
-    lists: NeighbourLists,
-    slides: NDArray[np.int32],
     answer: Answer,
     first_rank: int = 1,
     filled: bool = False,
 ) -> list[SlideHit]:
     """Make the values users see of the first k slides, with the regions that match."""
-    chosen = answer.slides[: p.k - first_rank + 1]
+    chosen, lists = answer.slides[: p.k - first_rank + 1], answer.lists
+    slides = store.slides_of(lists.rows)
     of_list = np.repeat(np.arange(len(lists)), lists.lengths)
     useful = np.flatnonzero(answer.kept[of_list] & np.isin(slides, chosen))
     useful = useful[np.argsort(lists.distances[useful], kind="stable")]

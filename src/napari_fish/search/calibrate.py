@@ -9,7 +9,9 @@ from napari_fish.database.protocol import Store
 from napari_fish.database.records import Calibration
 from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import Rows
+from napari_fish.index.guided import GuidedParams
 from napari_fish.index.hamming import pair_distances
+from napari_fish.names import Mode
 
 #: θ_h is this quantile of the distances of random pairs.
 QUANTILE = 0.001
@@ -73,11 +75,17 @@ def living_rows(store: Store) -> Rows:
     return np.arange(len(store)) if alive.all() else store.rows_of(np.flatnonzero(alive))
 
 
-def threshold_of(store: Store, wanted: int | None) -> tuple[int, str]:
-    """Return θ_h in bits and where it comes from: given, calibrated, or the paper's share of the bits."""
+def threshold_of(store: Store, wanted: int | None, mode: Mode = "auto") -> tuple[int, str]:
+    """Return θ_h in bits and what is to be said of it: given, calibrated, or the paper's.
+
+    The paper's modes on the paper's barcodes go by the paper's threshold; without a calibration, any other search goes by the
+    same share of the bits.
+    """
     if wanted is not None:
         return int(wanted), ""
+    bits = 64 * store.words
+    if mode in ("guided", "released") and store.paper_barcodes:
+        return GuidedParams().threshold, ""
     if store.calibration is not None:
         return store.calibration.threshold, store.calibration.note
-    bits = 64 * store.words
     return bits // 8, f"The threshold is not calibrated: the paper's, {bits // 8} of {bits} bits, was used."

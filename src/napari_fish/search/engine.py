@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,17 +12,14 @@ from napari_fish.database.protocol import Store
 from napari_fish.database.records import Box
 from napari_fish.errors import FishError
 from napari_fish.index.arrays import Mask, NeighbourLists, as_barcodes
-from napari_fish.search.answers import Answer, rank, slide_hits
+from napari_fish.search.answers import Answer, by_distance, rank, slide_hits
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.colours import labels_in
 from napari_fish.search.filters import exclusion_mask, slide_mask
-from napari_fish.search.labelfree import rank_without_labels
+from napari_fish.search.labelfree import nearest_slides
 from napari_fish.search.neighbours import Found, batches, exact, find_neighbours
 from napari_fish.search.params import SearchParams
-from napari_fish.search.values import Explanation, Query, Results, SlideHit
-
-# Rounds of filling: each looks for slides that the rounds before did not find.
-_ROUNDS = 8
+from napari_fish.search.values import Query, Results, SlideHit
 
 
 def search(store: Store, query: Query, params: SearchParams | None = None) -> Results:
@@ -71,17 +69,23 @@ def search_many(store: Store, queries: Sequence[Query], params: SearchParams | N
 
 
 def _search_batch(store: Store, queries: Sequence[Query], p: SearchParams) -> list[Results]:
-    threshold, note = threshold_of(store, p.threshold)
+    threshold, note = threshold_of(store, p.threshold, p.mode)
     masks = [allowed_slides(store, query, p) for query in queries]
     clock = [time.perf_counter()]
     found = find_neighbours(store, queries, p, threshold, masks)
     clock.append(time.perf_counter())
     ranked, hits = list[Answer](), list[list[SlideHit]]()
-    for query, one in zip(queries, found, strict=True):
-        slides = store.slides_of(one.lists.rows)
-        ranked.append(rank(store, one.lists, slides, query, p, threshold))
-        hits.append(slide_hits(store, query, p, one.lists, slides, ranked[-1]))
-    more = _fill(store, queries, p, threshold, masks, hits) if p.fills else [[] for _ in queries]
+    for query, one, mask in zip(queries, found, masks, strict=True):
+
+        def beside(
+            seen: Mask, longest: int, query: Query = query, mask: Mask | None = mask
+        ) -> NeighbourLists:
+            left, deeper = _without(store, mask, seen), replace(p, neighbours=longest)
+            return find_neighbours(store, [query], deeper, threshold, [left])[0].lists
+
+        ranked.append(rank(store, one.lists, query, p, threshold, beside))
+        hits.append(slide_hits(store, query, p, ranked[-1]))
+    more = _fill(store, queries, p, masks, ranked) if p.fills else [[] for _ in queries]
     clock.append(time.perf_counter())
     labels = labels_in(*(store.slides.codes(column)[1] for column in ("diagnosis", p.target)))
     took = 1e3 * np.diff(clock) / sum(len(query) for query in queries)
@@ -111,41 +115,40 @@ def allowed_slides(store: Store, query: Query, params: SearchParams) -> Mask | N
     return None if mask.all() else mask
 
 
+def _without(store: Store, mask: Mask | None, seen: Mask) -> Mask:
+    return (store.slides.alive if mask is None else mask) & ~seen
+
+
 def _fill(
     store: Store,
     queries: Sequence[Query],
     p: SearchParams,
-    threshold: int,
     masks: Sequence[Mask | None],
-    hits: Sequence[Sequence[SlideHit]],
+    answers: Sequence[Answer],
 ) -> list[list[SlideHit]]:
-    """Complete short answers with the nearest slides, however far; all that are still short share a pass."""
-    left = [(store.slides.alive if mask is None else mask).copy() for mask in masks]
-    for mine, found in zip(left, hits, strict=True):
-        for hit in found:
-            number = store.slides.number(hit.slide)
-            assert number is not None
-            mine[number] = False
+    """Complete short answers with the nearest slides, however far; all that are short share the first pass."""
+    left: dict[int, Mask] = {}
+    for i, answer in enumerate(answers):
+        if len(answer.slides) < p.k:
+            there = np.zeros(len(store.slides), np.bool_)
+            there[answer.slides] = True
+            left[i] = _without(store, masks[i], there)
+    parts = exact(
+        store, [queries[i].barcodes for i in left], list(left.values()), k=p.neighbours, radius=None, threads=p.threads
+    )  # fmt: skip
     more: list[list[SlideHit]] = [[] for _ in queries]
-    for _ in range(_ROUNDS):
-        short = [
-            i
-            for i, mine in enumerate(left)
-            if len(hits[i]) + len(more[i]) < p.k and store.mosaics_per_slide[mine].any()
-        ]
-        if not short:
-            break
-        codes, allowed = [queries[i].barcodes for i in short], [left[i] for i in short]
-        parts = exact(store, codes, allowed, k=p.neighbours, radius=None, threads=p.threads)
-        for i, lists in zip(short, parts, strict=True):
-            slides = store.slides_of(lists.rows)
-            missing = max(threshold, int(lists.distances.max(initial=0))) + 1
-            order, medians, _ = rank_without_labels(lists, slides, missing, queries[i].weights)
-            left[i][order] = False
-            nothing, all_kept = np.full(len(order), np.nan), np.ones(len(lists), np.bool_)
-            answer = Answer(order, medians, nothing, Explanation("label-free"), all_kept)
-            first = 1 + len(hits[i]) + len(more[i])
-            more[i] += slide_hits(store, queries[i], p, lists, slides, answer, first, filled=True)
+    for (i, mask), lists in zip(left.items(), parts, strict=True):
+        query, first = queries[i], 1 + len(answers[i].slides)
+
+        def beside(seen: Mask, longest: int, query: Query = query, mask: Mask = mask) -> NeighbourLists:
+            left = [mask & ~seen]
+            return exact(store, [query.barcodes], left, k=longest, radius=None, threads=p.threads)[0]
+
+        near = nearest_slides(
+            store, query, lists, p.k - first + 1, longest=p.neighbours, beyond=64 * store.words + 1, more=beside,
+            threads=p.threads,
+        )  # fmt: skip
+        more[i] = slide_hits(store, query, p, by_distance(near), first, filled=True)
     return more
 
 
@@ -186,11 +189,19 @@ def _not_left_out(query: Query) -> str:
 def _why_short(
     store: Store, mask: Mask | None, n: int, p: SearchParams, threshold: int, lists: NeighbourLists
 ) -> str:  # fmt: skip
-    allowed = int((store.slides.alive if mask is None else mask).sum())
+    left = store.slides.alive if mask is None else mask
+    allowed = int((left & (store.mosaics_per_slide > 0)).sum())
     if allowed <= n:
         return f"{n} of {p.k} slides: the filters and the exclusion of the query leave only {allowed}."
     if not len(lists.rows):
         return f"{n} of {p.k} slides: no mosaic lies within the threshold of {threshold} bits."
+    cut = 0 if p.mode in ("guided", "released") else int((lists.lengths >= p.neighbours).sum())
+    if cut:
+        return (
+            f"{n} of {p.k} slides: at most {p.neighbours} neighbours of each query mosaic are looked at, and {cut} of "
+            f"{len(lists)} query mosaics have more within the threshold of {threshold} bits; more (neighbours= in Python) "
+            "may bring further slides."
+        )
     return (
         f"{n} of {p.k} slides: {int((lists.lengths > 0).sum())} of {len(lists)} query mosaics have neighbours within "
         f"the threshold of {threshold} bits, and the ranking kept {n} slides of them."

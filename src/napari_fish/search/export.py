@@ -112,11 +112,11 @@ def to_geojson(results: Results, slide: str | None = None) -> dict[str, Any]:
             continue
         for match in hit.matches:
             box = match.query_box if slide is None else match.hit_box
-            features.append(_feature(box, hit, match))
+            features.append(_feature(results.query, box, hit, match))
     return {"type": "FeatureCollection", "features": features}
 
 
-def _feature(box: Box, hit: SlideHit, match: Hit) -> dict[str, Any]:
+def _feature(query: str, box: Box, hit: SlideHit, match: Hit) -> dict[str, Any]:
     x, y, right, bottom = box.x, box.y, box.x + box.width, box.y + box.height
     ring = [[x, y], [right, y], [right, bottom], [x, bottom], [x, y]]
     return {
@@ -128,6 +128,7 @@ def _feature(box: Box, hit: SlideHit, match: Hit) -> dict[str, Any]:
             "classification": {"name": hit.diagnosis or "match"},
             "measurements": {"rank": hit.rank, "distance": match.distance},
             "slide": hit.slide,
+            "query": query,
         },
     }
 

@@ -2,19 +2,134 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable
+from typing import NamedTuple
 
-from napari_fish.index.arrays import NeighbourLists
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from napari_fish.database.protocol import Store
+from napari_fish.index.arrays import Mask, NeighbourLists
+from napari_fish.index.minima import minima
+from napari_fish.search.values import Query
+
+# Slides whose distances are measured in full, and rows that are read for it; never fewer slides than are wanted.
+CANDIDATES, CANDIDATE_ROWS = 256, 1 << 15
+# Further passes over the database for the sake of candidates, when there are as many slides as wanted already.
+MORE_PASSES = 3
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 
 
+class Nearest(NamedTuple):
+    """Slides, nearest first, their medians, and the lists they were found in."""
+
+    slides: _Ints
+    medians: _Floats
+    lists: NeighbourLists
+
+
+def nearest_slides(
+    store: Store,
+    query: Query,
+    lists: NeighbourLists,
+    k: int,
+    *,
+    longest: int | None,
+    beyond: int,
+    more: Callable[[Mask, int], NeighbourLists],
+    threads: int = 1,
+) -> Nearest:
+    """Rank slides by the median, over query mosaics, of the distance of their nearest mosaic.
+
+    Lists of neighbours say which slides may be near; how near they are is then measured. A slide that is not in a list that was
+    cut is at least as far as the list's last entry: where that leaves slides a chance that were not seen yet, more lists
+    are asked for, without the slides that were, until there are enough candidates.
+
+    Parameters
+    ----------
+    store, query
+        Where to look, and for what.
+    lists
+        Neighbours of each query mosaic.
+    k
+        Slides wanted.
+    longest
+        Lists of this length were cut; None where none is.
+    beyond
+        The distance, in bits, that is not in a list that was not cut.
+    more
+        Given the slides seen and a length, finds lists without them that are cut at that length.
+    threads
+        Threads that measure.
+    """
+    parts = [lists]
+    slides, medians, means = np.empty(0, np.int64), np.empty(0), np.empty(0)
+    seen = np.zeros(len(store.slides), np.bool_)
+    while True:
+        cut = lists.lengths >= (longest or np.inf)
+        bounds = np.full(len(lists), float(beyond))
+        bounds[cut] = lists.distances[lists.offsets[1:][cut] - 1]
+        order, _, _ = rank_without_labels(lists, store.slides_of(lists.rows), bounds, query.weights)
+        seen[order] = True
+        chosen = _affordable(store, order, k)
+        near = _measured(store, query, chosen, threads)
+        weight = _weights(query)
+        slides = np.concatenate([slides, chosen])
+        medians = np.concatenate([medians, _weighted_median(near, weight)])
+        means = np.concatenate([means, near @ weight / max(weight.sum(), 1e-300)])
+        best = np.lexsort([slides, means, medians])
+        slides, medians, means = slides[best], medians[best], means[best]
+        enough = len(slides) >= k and (
+            len(slides) >= CANDIDATES
+            or len(parts) > MORE_PASSES
+            or medians[k - 1] <= _weighted_median(bounds[None], weight)[0]
+        )
+        if longest is None or enough or not cut.any():
+            break
+        longest *= 2
+        lists = more(seen, longest)
+        if not len(lists.rows):
+            break
+        parts.append(lists)
+    return Nearest(slides, medians, _side_by_side(parts))
+
+
+def _affordable(store: Store, order: _Ints, k: int) -> _Ints:
+    rows = np.cumsum(store.mosaics_per_slide[order])
+    return order[: max(k, min(CANDIDATES, int(np.searchsorted(rows, CANDIDATE_ROWS, "right"))))]
+
+
+def _measured(store: Store, query: Query, slides: _Ints, threads: int) -> _Floats:
+    """Return the distance of the nearest mosaic of each slide from each of the query's, shape (n_slides, n)."""
+    rows = store.rows_of(slides)
+    place = np.empty(len(store.slides), np.int64)
+    place[slides] = np.arange(len(slides))
+    of = place[store.slides_of(rows)]
+    order = np.argsort(of, kind="stable")
+    starts = np.searchsorted(of[order], np.arange(len(slides) + 1))
+    return minima(store.barcodes(rows[order]), starts, query.barcodes, threads).astype(np.float64)
+
+
+def _side_by_side(parts: list[NeighbourLists]) -> NeighbourLists:
+    """Join lists of the same mosaics."""
+    if len(parts) == 1:
+        return parts[0]
+    of_list = np.concatenate([np.repeat(np.arange(len(part)), part.lengths) for part in parts])
+    rows, distances = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "distances")
+    )
+    order = np.lexsort([distances, of_list])
+    lengths = np.bincount(of_list, minlength=len(parts[0]))
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return NeighbourLists(offsets, rows[order], distances[order], parts[0].cut)
+
+
 def rank_without_labels(
-    hits: NeighbourLists, slides: NDArray[np.int32], missing: float, importance: _Floats | None = None
+    hits: NeighbourLists, slides: NDArray[np.int32], missing: ArrayLike, importance: _Floats | None = None
 ) -> tuple[_Ints, _Floats, _Floats]:
-    """Rank slides by the median, over query mosaics, of the minimum distance.
+    """Rank slides by the median, over query mosaics, of the minimum distance, as far as lists tell it.
 
     Parameters
     ----------
@@ -22,8 +137,8 @@ def rank_without_labels(
         Neighbours of each query mosaic.
     slides : int32, shape (n_hits,)
         Slide of each hit.
-    missing
-        Distance of a slide that is in a mosaic's list nowhere.
+    missing : float64, shape (n_lists,) or ()
+        Distance of a slide that is not in a mosaic's list.
     importance : float64, shape (n_lists,)
         How much each mosaic counts.
 
@@ -33,9 +148,9 @@ def rank_without_labels(
         Slide numbers, best first; equal medians by mean.
     """
     weight = np.ones(len(hits)) if importance is None else np.asarray(importance, np.float64)
-    weight = np.where(hits.lengths > 0, weight, 0.0) if weight[hits.lengths > 0].any() else weight
     found, of_slide = np.unique(slides, return_inverse=True)
-    table = np.full((len(found), len(hits)), float(missing))
+    table = np.empty((len(found), len(hits)))
+    table[:] = missing
     of_list = np.repeat(np.arange(len(hits)), hits.lengths)
     np.minimum.at(table, (of_slide, of_list), hits.distances)
     medians, means = _weighted_median(table, weight), table @ weight / max(weight.sum(), 1e-300)
@@ -43,10 +158,16 @@ def rank_without_labels(
     return found[order].astype(np.int64), medians[order], means[order]
 
 
+def _weights(query: Query) -> _Floats:
+    return np.ones(len(query)) if query.weights is None else np.asarray(query.weights, np.float64)
+
+
 def _weighted_median(table: _Floats, weight: _Floats) -> _Floats:
     """Return the median of each line, entries counted by weight; between two, their mean."""
     if not len(table) or not weight.sum():
         return np.zeros(len(table))
+    if (weight == weight[0]).all():
+        return np.asarray(np.median(table, axis=1), np.float64)
     order = np.argsort(table, axis=1, kind="stable")
     values = np.take_along_axis(table, order, 1)
     share = np.cumsum(weight[order], axis=1) / weight.sum()

@@ -26,7 +26,7 @@ class SearchParams:
     target
         The column whose values vote: ``diagnosis``, ``site`` or any other.
     threshold
-        θ_h in bits; None for the database's calibrated value.
+        θ_h in bits; None for the database's calibrated value (``guided`` and ``released`` with the paper's encoder: 128).
     neighbours
         Most neighbours of one query mosaic (``exact`` and ``clustered``).
     latency_budget_ms
@@ -70,6 +70,8 @@ class SearchParams:
             raise ValueError(f"ranking is one of {', '.join(RANKINGS)}; got {self.ranking!r}.")
         if self.k < 1 or self.neighbours < 1 or self.threads < 1:
             raise ValueError("k, neighbours and threads are at least 1.")
+        if self.threshold is not None and self.threshold < 0:
+            raise ValueError(f"threshold is a number of bits, at least 0; got {self.threshold}.")
 
     @property
     def label_weight_sum(self) -> float:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from napari_fish.database.snapshot import PartWriter, SnapshotError, open_part
+from napari_fish.database.snapshot import PartWriter, SnapshotError, StaleSnapshot, open_part
 from napari_fish.database.truth import IDENTITY, Truth
 from napari_fish.index.arrays import Rows, Segment
 from napari_fish.index.clustered import CellPart, ClusteredIndex
@@ -93,9 +93,9 @@ class MainPart:
         """Map the main part of a snapshot, if it is of this truth."""
         part = open_part(folder / MAIN, _MAIN)
         if part.facts.get(IDENTITY, "") != truth.identity:
-            raise SnapshotError(f"{folder}: of another database than {truth.path}.")
+            raise StaleSnapshot(f"{folder}: of another database than {truth.path}.")
         if part.generation > truth.generation:
-            raise SnapshotError(f"{folder}: of a later state than {truth.path}.")
+            raise StaleSnapshot(f"{folder}: of a later state than {truth.path}.")
         try:
             found = cls.from_arrays(part.arrays, part.generation)
         except Exception as error:

@@ -35,6 +35,10 @@ class SnapshotError(DatabaseError):
     """A part is missing, stale or damaged: make it again."""
 
 
+class StaleSnapshot(SnapshotError):
+    """A part is whole, but of another state, another database or another version."""
+
+
 class PartWriter:
     """Writes a part, replacing what was there; a crash leaves the old part or none, never half of one.
 
@@ -172,7 +176,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         if manifest["format"] != FORMAT:
-            raise SnapshotError(
+            raise StaleSnapshot(
                 f"{folder}: written in format {manifest['format']}, this program reads {FORMAT}."
             )
         if manifest.pop("checksum") != _sum_of(manifest):

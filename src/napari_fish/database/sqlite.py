@@ -128,7 +128,9 @@ class SqlFile:
 
     def reading(self) -> AbstractContextManager[None]:
         """Ask several questions about one and the same state, whatever others write meanwhile."""
-        return nullcontext() if self._connection.in_transaction else self._in_one("BEGIN")
+        with self.clear_errors():
+            is_nested = self._connection.in_transaction
+        return nullcontext() if is_nested else self._in_one("BEGIN")
 
     @contextmanager
     def _in_one(self, begin: str) -> Iterator[None]:

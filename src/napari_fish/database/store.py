@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from napari_fish.database.comparing import differences
 from napari_fish.database.deltas import Delta, delete_later, delete_others, open_deltas, part_folders
 from napari_fish.database.lock import write_lock
-from napari_fish.database.parts import MainPart
+from napari_fish.database.parts import MAIN, MainPart
 from napari_fish.database.records import Calibration, EncodedSlide, MosaicRecord
-from napari_fish.database.snapshot import SnapshotError, verify_part
+from napari_fish.database.snapshot import SnapshotError, StaleSnapshot, verify_part
 from napari_fish.database.truth import PAPER_BARCODES, Truth
 from napari_fish.database.truthslides import TruthSlides
 from napari_fish.database.view import View
@@ -55,6 +55,7 @@ class DiskStore:
         self.truth = Truth.open(folder, read_only=not writer)
         self._snapshot = folder / SNAPSHOT
         self._deltas: list[Delta] = []
+        self._mended: list[str] = []
         self._lock: BaseFileLock | None = None
         self._logs, self._checking = False, threading.Lock()
         try:
@@ -77,7 +78,8 @@ class DiskStore:
     def _check(self) -> None:
         wrong = self._shown.main.damage()
         if wrong:
-            log.warning("%s: %s The snapshot is made again.", self._snapshot, wrong)
+            self._mended.append(f"{self._snapshot / MAIN}: {wrong}")
+            log.warning("%s The snapshot is made again.", self._mended[-1])
             self._show_anew(self._make_main())
         self._is_checked = True
 
@@ -96,6 +98,8 @@ class DiskStore:
                 main = MainPart.open(self._snapshot, self.truth)
             except SnapshotError as error:
                 log.info("%s The snapshot is made again.", error)
+                if (self._snapshot / MAIN).exists() and not isinstance(error, StaleSnapshot):
+                    self._mended.append(str(error))
                 main = None
         if main is None:
             main = self._make_main()
@@ -235,13 +239,15 @@ class DiskStore:
         wrong = self.truth.integrity()
         if wrong:
             return wrong
+        self.refresh()
+        mended, self._mended = self._mended, []
         bad = [text for _, _, path in part_folders(self._snapshot) for text in verify_part(path)]
         if bad and self._lock is not None:
             shutil.rmtree(self._snapshot, ignore_errors=True)
             self.compact()
-            return [f"{text} {REPAIRED} from {self.truth.path.name}." for text in bad]
-        self.refresh()
-        return bad or differences(self.truth, self._view)
+            mended, bad = [*mended, *bad], []
+        said = [f"{text} {REPAIRED} from {self.truth.path.name}." for text in mended]
+        return [*said, *(bad or differences(self.truth, self._view))]
 
     def digest(self) -> str:
         """Return a digest of the content, the same whatever the order in which slides came."""

@@ -180,7 +180,7 @@ class Asker:
 
     def _ask_patches(self, questions: Questions, queries: Sequence[Query], p: SearchParams) -> Answers:
         """Find the mosaics nearest to each mosaic: one list a query, nothing to rank."""
-        threshold, _ = threshold_of(self.store, p.threshold)
+        threshold, _ = threshold_of(self.store, p.threshold, p.mode)
         masks = [self._mask(query, p) for query in queries]
         found = find_neighbours(self.store, queries, p, threshold, masks)
         n, depth = len(queries), p.k

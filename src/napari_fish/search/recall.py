@@ -59,7 +59,7 @@ def measure_recall(
     seed
         The same seed draws the same mosaics.
     """
-    threshold, _ = threshold_of(store, params.threshold)
+    threshold, _ = threshold_of(store, params.threshold, params.mode)
     guided = params.mode in ("guided", "released")
     most = params.walks(threshold).largest_accepted if guided else threshold
     living = living_rows(store)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+import weakref
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from qtpy.QtCore import QObject
 from qtpy.QtWidgets import QWidget
 
 from napari_fish._napari.controls import StateLine
-from napari_fish._napari.jobs import JobWorker, threads
+from napari_fish._napari.jobs import JobWorker
 from napari_fish._napari.one_job import OneJob
 from napari_fish.errors import Cancelled
 
@@ -80,7 +82,7 @@ def test_a_result_that_is_given_up_while_it_is_on_its_way_is_not_handed_over(qtb
     job.cancelled.connect(lambda: told.append("cancelled"))
     job.start(lambda result: told.append(result), lambda progress, should_stop: "result")
     # The work is done, and its result waits for the event loop.
-    assert threads().waitForDone(20_000)
+    job._now[0]._thread.join(20)
     job.cancel()
     qtbot.waitUntil(lambda: not job.busy, timeout=20_000)
     assert told == ["cancelled"]
@@ -103,6 +105,17 @@ def test_a_search_does_not_wait_for_builds_and_evaluations_under_way(qtbot: Any)
     qtbot.waitUntil(lambda: not any(other.busy for other in others), timeout=20_000)
 
 
+def test_a_worker_is_let_go_in_the_main_thread_when_its_own_is_over(qtbot: Any) -> None:
+    alive: list[bool] = []
+    worker = JobWorker(lambda progress, should_stop: None)
+    weakref.finalize(worker, lambda: alive.append(threading.current_thread() is threading.main_thread()))
+    thread = worker._thread
+    worker.start()
+    del worker
+    qtbot.waitUntil(lambda: bool(alive), timeout=20_000)
+    assert alive == [True] and not thread.is_alive()
+
+
 def test_nobody_is_told_of_work_whose_owner_is_gone(qtbot: Any) -> None:
     owner, told = QObject(), []
     job = OneJob(owner)
@@ -115,7 +128,7 @@ def test_nobody_is_told_of_work_whose_owner_is_gone(qtbot: Any) -> None:
     (worker,) = job._now
     owner.deleteLater()
     qtbot.waitUntil(lambda: worker.cancelling, timeout=20_000)
-    assert threads().waitForDone(20_000)
+    worker._thread.join(20)
     qtbot.wait(20)
     assert told == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from qtpy.QtCore import QEvent, QObject, Qt, QTimer
@@ -11,6 +12,8 @@ PLUGIN = "napari-fish"
 SIDE_PX, BOTTOM_PX = 380, 370
 """Width of a dock at the side and height of one at the bottom, when it is opened."""
 _SETTLED = "napari-fish.settled"
+_leaving: set[QWidget] = set()
+"""Widgets that are closed and not yet deleted."""
 
 
 class Settler(QObject):
@@ -93,6 +96,10 @@ class DockedWidget(QWidget):
         """Let go of the viewer, for good; what is drawn stays."""
         if not self._forgotten:
             self._forgotten = True
+            # As garbage it might be collected while an event is on its way to it, which ends the program. Qt waits for that.
+            _leaving.add(self)
+            self.destroyed.connect(partial(_leaving.discard, self))
+            self.deleteLater()
             self._let_go()
             for signal, react in self._heard():
                 signal.disconnect(react)

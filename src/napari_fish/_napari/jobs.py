@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
-from qtpy.QtCore import QEventLoop, QThreadPool, Signal
+from qtpy.QtCore import QEventLoop, Signal
 from superqt.utils import WorkerBase
 from superqt.utils._qthreading import WorkerBaseSignals
 
@@ -16,16 +15,6 @@ from napari_fish._napari.housekeeping import look_after
 from napari_fish.errors import Cancelled
 
 SECONDS_BETWEEN_REPORTS = 0.1
-MOST_AT_ONCE = 16
-"""Far more than are ever at work: Qt's own threads, one a core, may all be taken by a build and an evaluation."""
-
-
-@cache
-def threads() -> QThreadPool:
-    """Return the threads of all our work."""
-    pool = QThreadPool()
-    pool.setMaxThreadCount(MOST_AT_ONCE)
-    return pool
 
 
 class JobSignals(WorkerBaseSignals):
@@ -59,14 +48,15 @@ class JobWorker(WorkerBase):
         self._kwargs = kwargs
         self._stop = threading.Event()
         self._last_report = 0.0
+        # Not one of Qt's threads: one a core, a build and an evaluation may take them all.
+        self._thread = threading.Thread(target=self.run, name="fish-job", daemon=True)
 
     def start(self) -> None:
         """Begin in another thread; call in the main thread."""
         look_after(self)
-        # As the base class does, which knows only Qt's own threads.
         self._worker_set.add(self)
-        self._finished.connect(self._set_discard)
-        threads().start(self)
+        self._finished.connect(_let_go)
+        self._thread.start()
 
     def quit(self) -> None:
         """Ask the work to stop; returns at once. Qt's own name for it."""
@@ -83,7 +73,7 @@ class JobWorker(WorkerBase):
         return self._stop.is_set()
 
     def run(self) -> None:
-        """Do the work; called by the thread pool."""
+        """Do the work; called in its thread."""
         self.started.emit()
         self._running = True
         try:
@@ -113,6 +103,12 @@ class JobWorker(WorkerBase):
         if done >= total or now - self._last_report >= SECONDS_BETWEEN_REPORTS:
             self._last_report = now
             self.progressed.emit(int(done), int(total))
+
+
+def _let_go(worker: JobWorker) -> None:
+    """Forget a worker once its thread is over: its signals must not be deleted there while they are on their way here."""
+    worker._thread.join()
+    worker._worker_set.discard(worker)
 
 
 def wait_for(work: Callable[..., Any], *args: Any) -> Any:

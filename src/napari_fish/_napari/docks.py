@@ -9,11 +9,12 @@ from qtpy.QtCore import QEvent, QObject, Qt, QTimer
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 PLUGIN = "napari-fish"
-SIDE_PX, BOTTOM_PX = 380, 370
+SIDE_PX, BOTTOM_PX = 380, 392
 """Width of a dock at the side and height of one at the bottom, when it is opened."""
 _SETTLED = "napari-fish.settled"
+LAST_EVENTS_MS = 1000
+"""How long a widget taken out of its dock is kept for what Qt still has to tell it."""
 _leaving: set[QWidget] = set()
-"""Widgets that are closed and not yet deleted."""
 
 
 class Settler(QObject):
@@ -89,6 +90,9 @@ class DockedWidget(QWidget):
         if event.type() == QEvent.Type.ParentChange:
             if self.parent() is None and self._docked:
                 self.forget()
+                # As garbage it might be collected while an event is on its way to it, which ends the program.
+                _leaving.add(self)
+                QTimer.singleShot(LAST_EVENTS_MS, partial(_leaving.discard, self))
             self._docked = self.parent() is not None
         return super().event(event)
 
@@ -96,10 +100,6 @@ class DockedWidget(QWidget):
         """Let go of the viewer, for good; what is drawn stays."""
         if not self._forgotten:
             self._forgotten = True
-            # As garbage it might be collected while an event is on its way to it, which ends the program. Qt waits for that.
-            _leaving.add(self)
-            self.destroyed.connect(partial(_leaving.discard, self))
-            self.deleteLater()
             self._let_go()
             for signal, react in self._heard():
                 signal.disconnect(react)

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -235,3 +236,20 @@ def test_a_file_whose_tables_have_names_that_are_no_text_is_refused_in_words(tru
     path.write_bytes(content.replace(b"CREATE TABLE state", b"CREATE \xff\xfe\x80\x81\x82 state"))
     with pytest.raises(DatabaseError, match=r"fish\.sqlite"):
         Truth.open(truth.folder)
+
+
+def test_a_file_closed_while_another_thread_asks_it_is_closed_when_that_has_its_answer(
+    tmp_path: Path,
+) -> None:
+    truth = Truth.create(tmp_path / "a.fish", words=1, encoder="tiny", weights_hash="none")
+    with truth.transaction() as run:
+        closer = threading.Thread(target=truth.close)
+        closer.start()
+        closer.join(20)
+        assert not closer.is_alive()
+        run("UPDATE state SET generation = 7")
+    with pytest.raises(DatabaseError, match="closed"):
+        truth.rows("SELECT 1")
+    again = Truth.open(tmp_path / "a.fish")
+    assert again.generation == 7
+    again.close()

@@ -34,6 +34,7 @@ class SqlFile:
         self.path = path
         self._connection = connection
         self._turn = threading.RLock()
+        self._users, self._closing, self._counting = 0, False, threading.Lock()
 
     @staticmethod
     def create_file(path: Path, schema: Sequence[str], version: int, fill: Callable[[Any], None]) -> None:
@@ -100,17 +101,35 @@ class SqlFile:
         return connection
 
     def close(self) -> None:
-        """Let go of the file."""
-        self._connection.close()
+        """Let go of the file, as soon as no other thread asks it anything: closed under one, Python itself would end."""
+        with self._counting:
+            self._closing = True
+            self._close_if_unused()
+
+    def _close_if_unused(self) -> None:
+        if self._closing and not self._users:
+            self._connection.close()
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        with self._counting:
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._users -= 1
+                self._close_if_unused()
 
     def integrity(self) -> list[str]:
         """Read the whole file and return what is wrong, in words."""
         try:
-            said = [str(row[0]) for row in self._connection.execute("PRAGMA integrity_check")]
-            said += [
-                f"a line of table {row[0]} refers to a slide that is not there"
-                for row in self._connection.execute("PRAGMA foreign_key_check")
-            ]
+            with self._in_use():
+                said = [str(row[0]) for row in self._connection.execute("PRAGMA integrity_check")]
+                said += [
+                    f"a line of table {row[0]} refers to a slide that is not there"
+                    for row in self._connection.execute("PRAGMA foreign_key_check")
+                ]
         except ERRORS as error:
             said = [str(error)]
         return [f"{self.path}: {text}" for text in said if text != "ok"]
@@ -155,9 +174,10 @@ class SqlFile:
 
     @contextmanager
     def clear_errors(self) -> Iterator[None]:
-        """Turn SQLite's errors into ours."""
+        """Turn SQLite's errors into ours, and keep the file open meanwhile."""
         try:
-            yield
+            with self._in_use():
+                yield
         except ERRORS as error:
             raise in_words(error, self.path) from error
 

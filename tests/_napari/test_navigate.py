@@ -210,6 +210,9 @@ def test_a_title_falls_back_to_the_slides_name() -> None:
     (pair,) = pairs_of(results(hit(4, match(0, 17, 0.04), diagnosis="")), 0, most=1)
     assert pair.title() == "4 · s4.tif · 17 bits · closer than 99.96 %"
     assert pair.title(30) == "4 · s4.tif · 17 bits"
+    assert pair.title(17) == "4 · s4.tif · 17"
+    (pair,) = pairs_of(results(hit(4, match(0, 17), diagnosis="mucinous carcinoma")), 0, most=1)
+    assert pair.title(20) == "4 · mucinous… · 17" and len(pair.title(20)) <= 20
 
 
 def test_a_distance_says_the_same_in_a_comparison_as_on_a_card() -> None:

@@ -192,7 +192,8 @@ class Comparison(QObject):
         pictures = [shown.query, *(picture for _, picture in shown.hits)]
         columns = grid_shape(len(pictures), *viewer.canvas.size)[1]
         room = viewer.canvas.size[1] / columns / LETTER_PX
-        titles = [shown.query_title, *(pair.title(room) for pair, _ in shown.hits)]
+        query = shown.query_title if len(shown.query_title) <= room else "Query"
+        titles = [query, *(pair.title(room) for pair, _ in shown.hits)]
         colours = [QUERY_COLOUR, *(colour_of(pair.hit.diagnosis) for pair, _ in shown.hits)]
         same = len(pictures) == len(self._cells)
         if not same:

@@ -52,12 +52,15 @@ class Pair:
     def title(self, most: float = math.inf) -> str:
         """Return what the pair is called in the list of layers and on the canvas, where ``most`` letters fit."""
         name, other = self.hit.diagnosis or self.hit.name, (OTHER_REGION,) if self.other else ()
+        rank, near = str(self.hit.rank), f"{self.match.distance:g}"
         # How close that is stands on the card as well.
-        whole, short = (
-            " · ".join((str(self.hit.rank), name, distance, *other))
-            for distance in (distance_text(self.match), bits(self.match.distance))
-        )
-        return whole if len(whole) <= most else short
+        for distance in (distance_text(self.match), bits(self.match.distance), near):
+            said = " · ".join((rank, name, distance, *other))
+            if len(said) <= most:
+                return said
+        # Two letters less than fit, for the ellipsis and the edge; never less than tells diagnoses apart.
+        room = max(6, int(most) - len(said) + len(name) - 2)
+        return " · ".join((rank, f"{name[:room].rstrip()}…", near, *other)) if room < len(name) else said
 
 
 @dataclass(frozen=True, eq=False)

@@ -129,8 +129,12 @@ class StateLines(QWidget):
         self._colour(look_of(self))
 
     def _colour(self, look: Look) -> None:
-        self._notes.setStyleSheet(f"color: {look.warn.name()};")
-        self._said.setStyleSheet(f"color: {(look.wrong if self._wrong else look.soft).name()};")
+        said = look.wrong if self._wrong else look.soft
+        for label, colour in ((self._notes, look.warn), (self._said, said)):
+            style = f"color: {colour.name()};"
+            # A style sheet takes tens of ms under napari's own, also one that changes nothing.
+            if label.styleSheet() != style:
+                label.setStyleSheet(style)
 
 
 def how_in_words(answer: Answer) -> str:

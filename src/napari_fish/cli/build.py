@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from napari_fish.building.params import BuildParams
-from napari_fish.cli.options import Json, Mpp, progress_bar, write_json
+from napari_fish.cli.options import Json, Mpp, interruptible, progress_bar, write_json
 from napari_fish.errors import FishError
 from napari_fish.names import field_help
 
@@ -98,11 +98,11 @@ def _build(
         skipped += done.fate == "unchanged"
 
     try:
-        with progress_bar("Building") as progress:
+        with progress_bar("Building") as progress, interruptible() as should_stop:
             # Slides that need no work take no time: counted, they would spoil the estimate of what is left.
             summary = run(
                 slides, database, labels, params, watch=Watch(finished=count), columns=columns,
-                progress=lambda done, total: progress(done - skipped, total - skipped),
+                progress=lambda done, total: progress(done - skipped, total - skipped), should_stop=should_stop,
             )  # fmt: skip
     except KeyboardInterrupt:
         typer.echo("\nStopped. Finished slides are kept; run it again to go on.", err=True)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
+
+from napari_fish.errors import Cancelled
 
 Mpp = Annotated[
     float | None, typer.Option("--mpp", help="Micrometres per level-0 pixel, if you know better.")
@@ -20,6 +25,34 @@ Json = Annotated[bool, typer.Option("--json", help="Write one JSON document to s
 def write_json(document: Any) -> None:
     """Write one JSON document to standard output."""
     sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Yield a function that says whether Ctrl-C was pressed; pressed again, it strikes at once.
+
+    Python's own exception would be lost, and its traceback shown, where it strikes inside a library's finaliser.
+    """
+    pressed, before = threading.Event(), signal.getsignal(signal.SIGINT)
+
+    def press(number: int, frame: FrameType | None) -> None:
+        if pressed.is_set():
+            signal.default_int_handler(number, frame)
+        pressed.set()
+        sys.stderr.write("\nStopping after what is in progress; press Ctrl-C again to stop at once.\n")
+
+    ours = threading.current_thread() is threading.main_thread()
+    if ours:
+        signal.signal(signal.SIGINT, press)
+    try:
+        yield pressed.is_set
+    except Cancelled:
+        if pressed.is_set():
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -122,7 +122,8 @@ def test_a_widget_at_the_side_keeps_its_height_and_what_matters_is_in_sight_in_a
     qtbot.waitUntil(lambda: side.height() > 700, timeout=20_000)
     assert side.mapToGlobal(QPoint(0, side.height())).y() >= results.mapToGlobal(QPoint(0, 300)).y()
     qtbot.waitUntil(lambda: all(is_whole(one) for one in buttons), timeout=20_000)
-    qtbot.waitUntil(lambda: any(is_whole(one) for one in results.findChildren(Pair)), timeout=20_000)
+    pairs = results.findChildren(Pair)
+    qtbot.waitUntil(lambda: any(not one.visibleRegion().isEmpty() for one in pairs), timeout=20_000)
     rows = {
         results.findChild(QPushButton, f"results.{name}").mapTo(results, QPoint(0, 0)).y()
         for name in ("refine", "reset")

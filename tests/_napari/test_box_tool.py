@@ -165,6 +165,24 @@ def test_a_new_box_on_another_slide_lies_like_that(tool: BoxTool, model: ViewerM
     assert region(tool) == (30, 40, 50, 60)
 
 
+def test_a_box_that_another_slide_covers_stays_with_the_slide_it_was_drawn_on(
+    tool: BoxTool, model: ViewerModel
+) -> None:
+    slide = model.layers["slide"]
+    tool.put(slide, (10, 20, 100, 80))
+    other = model.add_image(PIXELS, rgb=True, name="other", scale=(0.5, 0.5), units="um")
+    slide.visible = False  # as it is when the slide of a hit is opened
+    model.layers.selection.active = other
+    found = tool.box()
+    assert found is not None and found[0] is slide
+    model.layers.move(model.layers.index(other), 0)
+    found = tool.box()
+    assert found is not None and found[0] is other
+    model.layers.remove(slide)
+    found = tool.box()
+    assert found is not None and found[0] is other
+
+
 def test_in_a_real_viewer_dragging_the_box_leaves_the_camera_alone(make_viewer: Callable[..., Any]) -> None:
     viewer = make_viewer(show=True)
     viewer.add_image(PIXELS, rgb=True, name="slide", scale=(0.5, 0.5), units="um")

@@ -93,7 +93,13 @@ class BoxTool(QObject):
         corners, kind = shapes.data[index], shapes.shape_type[index]
         slides = slide_layers(self._viewer.layers)
         preferred = [unwrapped(self._viewer.layers.selection.active), self._slide]
-        slide = slide_under(shapes, corners, slides, preferred)
+        # A slide that was opened since covers the box, which was not drawn on it.
+        order = [id(unwrapped(layer)) for layer in self._viewer.layers]
+        lower = set(order[: order.index(id(shapes))])
+        below = [layer for layer in slides if id(layer) in lower]
+        slide = slide_under(shapes, corners, below, preferred) or slide_under(
+            shapes, corners, slides, preferred
+        )
         return None if slide is None else (slide, region_drawn(shapes, corners, kind, slide))
 
     def place(self, slide: Any, side: float) -> None:

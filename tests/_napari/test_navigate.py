@@ -79,6 +79,22 @@ def test_a_hit_is_opened_centred_and_marked(model: Any, database: Database, qtbo
     assert marks.features["distance"].tolist() == [1] and marks.units == layer.units
 
 
+def test_deleting_the_slide_of_a_hit_brings_back_what_it_had_hidden(
+    model: Any, database: Database, qtbot: Any
+) -> None:
+    (query,) = model.open(slide(database, 0), plugin="napari-fish")
+    first, second = ask(database).results.hits[:2]
+    one = go(qtbot, open_hit, model, database, first)
+    other = go(qtbot, open_hit, model, database, second)
+    assert other.visible and not one.visible and not query.visible
+    model.layers.remove(other)
+    qtbot.waitUntil(lambda: one.visible)
+    assert not query.visible and drawn_on(model, one).visible
+    model.layers.remove(one)
+    qtbot.waitUntil(lambda: query.visible)
+    assert list(model.layers) == [query]
+
+
 def test_a_slide_that_is_open_is_used_again_whoever_opened_it(
     model: Any, database: Database, qtbot: Any
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from napari.layers import Image, Layer
 from numpy.typing import ArrayLike
+from qtpy.QtCore import QTimer
 
 from napari_fish._napari.compare import comparison_of
 from napari_fish._napari.coordinates import level0_to_world, to_scene
@@ -284,13 +285,35 @@ def _show(
 def _go_to(viewer: Any, layers: Sequence[Any], to_world: ToWorld, hit: SlideHit, match: Hit | None) -> None:
     """Show the layers of a slide alone, with its regions marked, and go to one of them."""
     paths = {layer.source.path for layer in layers} - {None}
+    hidden = []
     for layer in viewer.layers:
         if layer in layers or (isinstance(layer, Image) and layer.source.path in paths):
             layer.visible = True
         elif isinstance(layer, Image) or MATCHES_KEY in layer.metadata:
             # Slides lie on top of each other in the viewer.
+            hidden += [layer] if layer.visible else []
             layer.visible = False
+    _bring_back_after(viewer, layers[0], hidden)
     draw_regions(viewer, layers[0], to_world, hit.matches, "hit", match)
     viewer.layers.selection.active = layers[0]
     if match is not None:
         fly_to(viewer, layers[0], to_world(corners_of(match.hit_box)))
+
+
+def _bring_back_after(viewer: Any, slide: Any, hidden: Sequence[Any]) -> None:
+    """Once the user deletes a slide, take its marks away and show what it had hidden, unless another one is seen."""
+
+    def removed(event: Any) -> None:
+        if event.value is slide:
+            viewer.layers.events.removed.disconnect(removed)
+            # Not now: others have yet to hear of it.
+            QTimer.singleShot(0, bring_back)
+
+    def bring_back() -> None:
+        for mark in [one for one in viewer.layers if one.metadata.get(MATCHES_KEY) == slide.unique_id]:
+            viewer.layers.remove(mark)
+        if not any(isinstance(layer, Image) and layer.visible for layer in viewer.layers):
+            for layer in hidden:
+                layer.visible = True
+
+    viewer.layers.events.removed.connect(removed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,6 @@ def control(widget: QWidget, name: str) -> Any:
 
 
 def ask(qtbot: Any, session: Session, **params: Any) -> None:
-    from dataclasses import replace
-
     with qtbot.waitSignal(session.ended, timeout=20_000):
         session.search("id:s0", None, replace(PARAMS, **params))
 
@@ -95,6 +94,21 @@ def test_an_answer_is_shown_with_its_query_votes_notes_and_cards(
     assert control(widget, "votes").votes.total > 0
     assert widget.gallery.current_hit() == results.hits[0]
     assert results.hits[0].name in control(widget, "why").text()
+
+
+def test_a_new_answer_begins_with_its_first_slide_unless_the_user_chose_another(
+    qtbot: Any, widget: ResultsWidget, session: Session
+) -> None:
+    ask(qtbot, session)
+    answer = session.current
+    assert answer is not None
+    hits = answer.results.hits
+    turned = replace(answer, results=replace(answer.results, hits=hits[::-1]))
+    session.answered.emit(turned)
+    assert widget.gallery.current_hit() == hits[-1]
+    widget.gallery.choose(widget.gallery.model().index_of(hits[2].slide))
+    session.answered.emit(answer)
+    assert widget.gallery.current_hit() == hits[2]
 
 
 def test_a_widget_that_is_opened_later_shows_the_current_answer(

@@ -165,8 +165,8 @@ class ResultsWidget(DockedWidget):
         there.changed.connect(self._update)
 
     def _show(self, answer: Answer | None) -> None:
-        """Show an answer; the slide that was chosen stays so if it is in it."""
-        before = self._gallery.current_hit()
+        """Show an answer; the slide that the user chose stays chosen if it is in it, else it is the first one."""
+        before = self._chosen_by_user()
         self._answer, self._error = answer, ""
         results = None if answer is None else answer.results
         self._model.show(results)
@@ -175,9 +175,15 @@ class ResultsWidget(DockedWidget):
         self._lines.show_answer(answer)
         self._lines.say("")
         if results is not None and results.hits:
-            index = self._model.index_of(before.slide if before else "")
+            index = self._model.index_of(before)
             self._gallery.choose(index if index.isValid() else self._model.index_of(results.hits[0].slide))
         self._update()
+
+    def _chosen_by_user(self) -> str:
+        """Return the slide whose card is chosen, unless it is the first one, which nobody had to choose."""
+        hit, shown = self._gallery.current_hit(), self._model.results
+        first = shown.hits[0].slide if shown is not None and shown.hits else ""
+        return hit.slide if hit is not None and hit.slide != first else ""
 
     def _mark(self, feedback: Feedback) -> None:
         self._model.mark(feedback)

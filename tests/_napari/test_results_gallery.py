@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from qtpy.QtCore import QEvent, QPoint, QRect, Qt
 from qtpy.QtGui import QColor, QHelpEvent
-from qtpy.QtWidgets import QLabel, QStyleOptionViewItem, QToolTip
+from qtpy.QtWidgets import QLabel, QStyle, QStyleOptionViewItem, QToolTip
 
 from napari_fish._napari.card import SIZES
 from napari_fish._napari.explain_panel import ExplainPanel, is_added
@@ -18,7 +18,7 @@ from napari_fish._napari.gallery_order import Heading
 from napari_fish._napari.gallery_view import GalleryView
 from napari_fish._napari.hover import FieldPreview
 from napari_fish._napari.query_layers import Contribution, colours
-from napari_fish._napari.regions_table import fate_in_words
+from napari_fish._napari.regions_table import ICON, fate_in_words
 from napari_fish._napari.thumbnail_loader import PictureLoader, field_key
 from napari_fish._napari.vote_strip import VoteStrip, vote_in_words
 from napari_fish.archive import Database
@@ -324,6 +324,17 @@ def test_figures_of_regions_have_columns_only_where_there_is_room(qtbot: Any, lo
         assert panel._table.columnWidth(1) > 90
     said = panel._regions.data(panel._regions.index(1, 1), Qt.ItemDataRole.ToolTipRole)
     assert "votes for PRAD" in said and "entropy 0.50 bits" in said
+
+
+def test_numbers_of_regions_are_not_cut_off(qtbot: Any, loader: PictureLoader) -> None:
+    panel = ExplainPanel(loader)
+    qtbot.addWidget(panel)
+    panel.show_results(made(hit(1), fates=(fate(0), fate(888))))
+    panel.setCurrentIndex(1)
+    panel.show()
+    wide = panel._table.fontMetrics().horizontalAdvance("888")
+    margins = 2 * 2 * (panel._table.style().pixelMetric(QStyle.PixelMetric.PM_FocusFrameHMargin) + 1)
+    assert panel._table.columnWidth(0) >= ICON + wide + margins
 
 
 def test_the_colours_of_regions_on_the_slide_are_explained(qtbot: Any, loader: PictureLoader) -> None:

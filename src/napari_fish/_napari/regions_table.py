@@ -131,7 +131,7 @@ class RegionsTable(QTableView):
         columns.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
         wide = self.fontMetrics().horizontalAdvance
         for column, text in ((0, "000"), (2, "adenocarcinoma"), (3, "near"), (4, "entropy")):
-            self.setColumnWidth(column, wide(text) + (ICON + 4 if column == 0 else 14))
+            self.setColumnWidth(column, wide(text) + 14 + (ICON if column == 0 else 0))
         model.modelReset.connect(self._hide_some)
 
     def resizeEvent(self, event: Any) -> None:

@@ -130,3 +130,20 @@ def test_a_widget_at_the_side_keeps_its_height_and_what_matters_is_in_sight_in_a
     }
     assert len(rows) == 1
     qtbot.waitUntil(lambda: not results.loading)
+
+
+def test_a_window_that_grew_beyond_the_lower_edge_of_its_screen_is_brought_back(
+    qtbot: Any, viewer: Any
+) -> None:
+    side = DockedWidget()
+    viewer.window.add_dock_widget(side, name="side", area="right")
+    window = side.window()
+    screen = window.screen().availableGeometry()
+    window.move(40, screen.bottom() - 300)
+    window.resize(1000, 660)
+    qtbot.waitUntil(lambda: window.frameGeometry().bottom() > screen.bottom())
+    results = ResultsWidget(viewer)
+    viewer.window.add_dock_widget(results, name="Results", area="right")
+    qtbot.waitUntil(lambda: window.frameGeometry().bottom() <= screen.bottom(), timeout=20_000)
+    assert window.frameGeometry().top() >= screen.top()
+    qtbot.waitUntil(lambda: not results.loading)

@@ -12,6 +12,8 @@ PLUGIN = "napari-fish"
 SIDE_PX, BOTTOM_PX = 380, 392
 """Width of a dock at the side and height of one at the bottom, when it is opened."""
 _SETTLED = "napari-fish.settled"
+GROWN_MS = 500
+"""After which a dock at the bottom has made the window as large as it will."""
 LAST_EVENTS_MS = 1000
 """How long a widget taken out of its dock is kept for what Qt still has to tell it."""
 _leaving: set[QWidget] = set()
@@ -31,6 +33,8 @@ class Settler(QObject):
     def __init__(self, widget: QWidget, bottom: bool = False) -> None:
         super().__init__(widget)
         self._widget, self._bottom = widget, bottom
+        self._grown = QTimer(self, interval=GROWN_MS, singleShot=True)
+        self._grown.timeout.connect(self._keep_on_screen)
         widget.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -52,6 +56,8 @@ class Settler(QObject):
         if self._bottom:
             window.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, dock)
             window.resizeDocks([dock], [BOTTOM_PX], Qt.Orientation.Vertical)
+            self._keep_on_screen()
+            self._grown.start()
             return
         others = (other for other in window.findChildren(QDockWidget) if other.property(_SETTLED))
         neighbour = next((other for other in others if window.dockWidgetArea(other) == right), None)
@@ -60,6 +66,16 @@ class Settler(QObject):
             dock.raise_()
         window.resizeDocks([dock], [SIDE_PX], Qt.Orientation.Horizontal)
         dock.setProperty(_SETTLED, True)
+
+    def _keep_on_screen(self) -> None:
+        """Bring a window that grew beyond the lower edge of its screen back: up, and lower where it can be."""
+        window = self._widget.window()
+        screen, frame = window.screen().availableGeometry(), window.frameGeometry()
+        if window.isMaximized() or window.isFullScreen() or frame.bottom() <= screen.bottom():
+            return
+        bars = frame.height() - window.height()
+        window.resize(window.width(), min(window.height(), screen.height() - bars))
+        window.move(frame.x(), max(screen.top(), screen.bottom() + 1 - window.height() - bars))
 
 
 class DockedWidget(QWidget):

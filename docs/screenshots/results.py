@@ -85,7 +85,8 @@ def explanation(file: Path, theme: str = "dark") -> None:
     with scene(theme) as (viewer, search, widget):
         search_slide(viewer, search, widget)
         widget._panel.setCurrentIndex(1)
-        wait_until(lambda: not widget.loading)
+        # Laid out by and by: the cards and the table reach down to the lower edge.
+        wait_until(lambda: not widget.loading and widget.gallery.height() > widget.height() / 2)
         _picture(viewer, file)
 
 

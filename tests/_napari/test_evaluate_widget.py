@@ -62,6 +62,8 @@ def test_a_run_fills_the_table_and_the_figures_and_can_be_saved(
     table = control(widget, "modes")
     assert [table.item(i, 0).text() for i in range(table.rowCount())][:2] == ["auto", "exact"]
     assert "95 % interval" in control(widget, "state").text()
+    qtbot.waitUntil(lambda: control(widget, "run").isEnabled(), timeout=60_000)
+    assert control(widget, "progress").text() == ""  # not that 0 % are done
     assert control(widget, "labels_figure").renderer().isValid()
     assert control(widget, "confusion_figure").renderer().isValid()
     assert control(widget, "hamming_figure").renderer().isValid()

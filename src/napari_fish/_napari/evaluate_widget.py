@@ -184,7 +184,7 @@ class EvaluateWidget(DockedWidget):
             self._say("Stopped.")
 
     def _ended(self) -> None:
-        self._bar.setValue(0)
+        self._bar.reset()  # without a percentage, which would say that nothing was done
         self._run_button.setEnabled(self._session.database is not None)
         self._cancel_button.setEnabled(False)
 

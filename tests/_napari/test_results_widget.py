@@ -276,6 +276,25 @@ def test_the_answer_is_written_in_every_format(
         }
 
 
+def test_the_answer_to_a_box_is_offered_a_name_without_marks_that_file_names_do_not_have(
+    qtbot: Any, widget: ResultsWidget, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered: list[str] = []
+
+    def chosen(parent: QWidget, title: str, name: str, *_: Any) -> tuple[str, str]:
+        offered.append(name)
+        return "", ""
+
+    monkeypatch.setattr("napari_fish._napari.results_export.QFileDialog.getSaveFileName", chosen)
+    ask(qtbot, session)
+    answer = session.current
+    assert answer is not None
+    boxed = replace(answer, results=replace(answer.results, query="a:b.svs [48,1160,1024,1024]"))
+    session.answered.emit(boxed)
+    widget.exporter.ask("csv")
+    assert offered == ["a_b.svs 48-1160-1024-1024 results.csv"]
+
+
 def test_a_file_that_cannot_be_written_is_named_without_a_traceback(
     qtbot: Any, widget: ResultsWidget, session: Session, tmp_path: Path
 ) -> None:

@@ -118,7 +118,8 @@ class Exporter:
         stem = (
             f"{hit.name or hit.slide} regions" if FORMATS[name].of_hit and hit else f"{results.query} results"
         )
-        stem = "".join("_" if letter in '\\/:*?"<>|[],' else letter for letter in stem)
+        stem = "".join("_" if letter in '\\/:*?"<>|' else letter for letter in stem)
+        stem = stem.translate(str.maketrans({"[": "", "]": "", ",": "-"}))  # as a box is written
         ending = FORMATS[name].ending
         chosen, _ = QFileDialog.getSaveFileName(
             self._parent, FORMATS[name].title.removesuffix(" …"), stem + ending, f"*{ending}"

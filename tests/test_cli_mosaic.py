@@ -33,7 +33,7 @@ def test_mosaic_writes_json_a_picture_and_geojson(slide: Path, tmp_path: Path, c
 def test_mosaic_tells_a_person_what_was_found(slide: Path, capsys) -> None:
     code, out, _ = run(capsys, "mosaic", slide)
     assert code == 0
-    assert "mm² in 1 pieces" in out
+    assert "mm² in 1 piece\n" in out
 
 
 def test_a_blank_slide_is_one_line_and_exit_code_1(tmp_path: Path, capsys) -> None:

@@ -57,8 +57,9 @@ def mosaic(
         "found with gentler parameters than asked for" if found.retried else "",
         "every patch was doubtful; the best was kept" if found.rescued else "",
     ]
+    pieces = len(found.contours)
     lines = [
-        f"tissue   {found.tissue_mm2:.3g} mm² in {len(found.contours)} pieces",
+        f"tissue   {found.tissue_mm2:.3g} mm² in {pieces} piece{'s' * (pieces != 1)}",
         f"patches  {len(found.candidates)} of {found.patch_size} level-0 px; dropped: {dropped or 'none'}",
         f"mosaic   {len(found.patches)} patches",
         *(f"note     {note}" for note in notes if note),

@@ -15,6 +15,7 @@ from qtpy.QtGui import QDropEvent
 from qtpy.QtWidgets import QFileDialog, QWidget
 
 from napari_fish._napari import care_jobs, preferences
+from napari_fish._napari.build_panel import EMPTY, LOOKING
 from napari_fish._napari.database_widget import DatabaseWidget
 from napari_fish._napari.session import Answer, session_of
 from napari_fish.building import care
@@ -281,6 +282,19 @@ def test_slides_are_looked_at_and_a_labels_file_among_them_is_found_by_itself_an
     form.labels.put(tmp_path / "mine.csv")
     form.slides.put(tmp_path)
     assert form.choices.labels == str(tmp_path / "mine.csv"), "what the user chose counts more"
+
+
+def test_it_says_that_it_looks_at_slides_and_not_that_there_are_none(
+    qtbot: Any, widget: DatabaseWidget, archive: Path
+) -> None:
+    assert state(widget) == EMPTY
+    choose(widget, archive / "slides")
+    widget.build.look()
+    assert state(widget) == LOOKING
+    seen(qtbot, widget)
+    assert state(widget) != LOOKING
+    widget.build.form.slides.put("")
+    assert state(widget) == EMPTY
 
 
 def test_columns_that_were_guessed_wrong_can_be_corrected(

@@ -22,6 +22,7 @@ PAUSE_MS = 300
 """Slides are looked at when nothing has been changed for so long."""
 NEWS_MS = 250
 EMPTY = "Choose a folder of slides, or drop one here."
+LOOKING = "Looking at the slides …"
 
 
 class BuildPanel(QWidget):
@@ -78,7 +79,8 @@ class BuildPanel(QWidget):
         if not choices.database:
             self._cannot("Choose where the database will be.")
             return
-        self.outlook.setText("Looking at the slides …")
+        self.outlook.setText(LOOKING)
+        self.said.emit(LOOKING, False)
         self._survey.start(self._seen, look, choices)
 
     def start(self, only: list[str] | None = None) -> None:
@@ -149,11 +151,12 @@ class BuildPanel(QWidget):
             self._pause.start()
         else:
             self.outlook.setText(EMPTY)
+            self.said.emit(EMPTY, False)
             self.form.show_prospect(None)
         self._enable()
 
     def _looking(self, done: int, total: int) -> None:
-        self.outlook.setText(f"Looking at the slides … {done} of {total}")
+        self.outlook.setText(f"{LOOKING} {done} of {total}")
 
     def _show_prospect(self, prospect: Prospect) -> None:
         self.prospect = prospect

@@ -15,7 +15,15 @@ from pathlib import Path
 
 import faiss
 import numpy as np
-from archives import SLIDE, BarcodeModel, distances_of, latency_archive, recall_archive, recall_model
+from archives import (
+    SLIDE,
+    BarcodeModel,
+    as_in_a_database,
+    distances_of,
+    latency_archive,
+    recall_archive,
+    recall_model,
+)
 from common import Row, report, write_markdown
 from realbarcodes import real_barcodes
 from search_clustered import clustered_part
@@ -81,11 +89,12 @@ def main() -> None:
             codes, queries = recall_archive(n, model), model.draw(100, 2)
             keys = np.arange(n, dtype=np.int64)
             segment = Segment(keys, np.arange(n + 1, dtype=np.int32), codes, (keys // SLIDE).astype(np.int32))
+            index, made = as_in_a_database(segment, f"recall-{n}-{model.fingerprint:08x}")
             if "exact" in chosen.parts:
-                rows += exact_part(segment, queries, n)
+                rows += exact_part(index, codes, queries, n)
             if "clustered" in chosen.parts:
-                rows += clustered_part(segment, queries, n, chosen.faiss_train)
-            del segment, codes
+                rows += clustered_part(index, codes, queries, n, made, chosen.faiss_train)
+            del segment, codes, index
         rows.append({"part": "machine", "mosaics": n, "what": f"load {load:.1f} to {os.getloadavg()[0]:.1f}"})
     report(rows, chosen.json)
     if chosen.markdown:

@@ -17,19 +17,18 @@ from archives import WORDS
 from common import Row, claim, row, timed
 from numpy.typing import NDArray
 
-from napari_fish.index import ClusteredIndex, Segment, exact_neighbours
-from napari_fish.index.cells import CellFinder
+from napari_fish.index import ClusteredIndex, exact_neighbours
 
 K = 10
 LADDER = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 EQUAL = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 
 
-def faiss_cells(index: ClusteredIndex, cell: NDArray[np.int32], train: bool) -> faiss.IndexBinaryIVF:
+def faiss_cells(index: ClusteredIndex, rows: NDArray[np.uint64], train: bool) -> faiss.IndexBinaryIVF:
     """Put the same rows in the same cells of faiss's index."""
     quantiser = faiss.IndexBinaryFlat(64 * WORDS)
     ivf = faiss.IndexBinaryIVF(quantiser, 64 * WORDS, len(index.centres))
-    codes = np.ascontiguousarray(index.main.barcodes).view(np.uint8)
+    codes = np.ascontiguousarray(rows).view(np.uint8)
     if train:
         dice = np.random.default_rng(0)
         ivf.train(codes[dice.choice(len(codes), min(len(codes), 40 * len(index.centres)), replace=False)])
@@ -37,7 +36,8 @@ def faiss_cells(index: ClusteredIndex, cell: NDArray[np.int32], train: bool) -> 
     else:
         quantiser.add(np.ascontiguousarray(index.centres).view(np.uint8))
         ivf.is_trained = True
-        at = cell.astype(np.int64)
+        at = np.empty(len(codes), np.int64)
+        at[index.cells.rows] = np.repeat(np.arange(len(index.centres)), np.diff(index.cells.starts))
         ivf.add_core(len(codes), faiss.swig_ptr(codes), None, faiss.swig_ptr(at))
     ivf._kept = quantiser
     return ivf
@@ -57,14 +57,17 @@ def time_at(recall: float, curve: Sequence[tuple[float, float]]) -> float | None
     )
 
 
-def clustered_part(segment: Segment, queries: NDArray[np.uint64], n: int, train: bool) -> list[Row]:
+def clustered_part(
+    index: ClusteredIndex,
+    codes: NDArray[np.uint64],
+    queries: NDArray[np.uint64],
+    n: int,
+    made: float,
+    train: bool,
+) -> list[Row]:
     """Go up the ladder with both programs and compare them at equal recall."""
-    start = time.perf_counter()
-    index = ClusteredIndex.train(segment, threads=2)
-    made = time.perf_counter() - start
-    cell, _ = CellFinder(index.centres)(segment.barcodes, 2)
-    ivf = faiss_cells(index, cell, train)
-    truth = exact_neighbours([(segment.barcodes, segment.slides)], queries, k=K, threads=2)
+    ivf = faiss_cells(index, codes, train)
+    truth = exact_neighbours([index.block], queries, k=K, threads=2)
     furthest = truth.distances.reshape(len(queries), K)[:, -1:]
     bytes_of = queries.view(np.uint8)
 

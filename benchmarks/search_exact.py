@@ -11,15 +11,17 @@ from archives import WORDS
 from common import Row, claim, row, timed
 from numpy.typing import NDArray
 
-from napari_fish.index import Segment, exact_neighbours
+from napari_fish.index import ClusteredIndex, exact_neighbours
 
 K = 10
 
 
-def exact_part(segment: Segment, queries: NDArray[np.uint64], n: int) -> list[Row]:
+def exact_part(
+    index: ClusteredIndex, codes: NDArray[np.uint64], queries: NDArray[np.uint64], n: int
+) -> list[Row]:
     flat = faiss.IndexBinaryFlat(64 * WORDS)
-    flat.add(np.ascontiguousarray(segment.barcodes).view(np.uint8))
-    blocks = [(segment.barcodes, segment.slides)]
+    flat.add(np.ascontiguousarray(codes).view(np.uint8))
+    blocks = [index.block]
     bytes_of = queries.view(np.uint8)
     rows = []
     for count, name in ((1, "one query"), (100, "batch of 100")):

@@ -69,10 +69,11 @@ def spans_of(segment: Segment, key: int, params: GuidedParams) -> tuple[NDArray[
 
 
 def plain_archive(
-    segment: Segment, keys: Sequence[int], p: GuidedParams
+    archive: LatencyArchive, keys: Sequence[int], p: GuidedParams
 ) -> tuple[plain.Mosaics, plain.DictVeb]:
     """Make the dicts plain Python needs, of all mosaics its walks can reach: the whole of 10M would not fit."""
     table: plain.Mosaics = {}
+    segment, barcodes = archive.segment, archive.rows
     for key in keys:
         for away, _ in p.walks():
             at = int(np.searchsorted(segment.keys, key + away))
@@ -80,7 +81,7 @@ def plain_archive(
                 one = int(segment.keys[i])
                 if one not in table:
                     rows = range(segment.offsets[i], segment.offsets[i + 1])
-                    table[one] = [(int.from_bytes(segment.barcodes[r].tobytes(), "little"), r) for r in rows]
+                    table[one] = [(int.from_bytes(barcodes[r].tobytes(), "little"), r) for r in rows]
     return table, plain.tree_of(table)
 
 
@@ -91,7 +92,7 @@ def guided_part(archive: LatencyArchive, n: int, quick: bool) -> list[Row]:
     chosen = dice.choice(len(archive.keys), 400, replace=False)
     keys, codes = archive.keys[chosen], archive.barcodes[chosen]
     few = 5 if quick else 12
-    table, tree = plain_archive(segment, keys[:few].tolist(), p)
+    table, tree = plain_archive(archive, keys[:few].tolist(), p)
     ints = [int.from_bytes(code.tobytes(), "little") for code in codes[:few]]
     for i in range(few):
         rows, near = index.search(keys[i : i + 1], codes[i], p)[0]
@@ -129,7 +130,7 @@ def guided_part(archive: LatencyArchive, n: int, quick: bool) -> list[Row]:
     isolated["plain Python"] = [t * BUNCH / few for t in isolated["plain Python"]]
 
     def read(i: int) -> None:
-        read_spans(segment.barcodes, *spans[i % 10])
+        read_spans(archive.rows, *spans[i % 10])
 
     def run(i: int) -> NeighbourLists:
         at = slice(BUNCH * (i % 10), BUNCH * (i % 10 + 1))
@@ -163,9 +164,7 @@ def recall_part(archive: LatencyArchive, n: int) -> list[Row]:
     for variant in ("paper", "released"):
         p = GuidedParams(variant=variant)
         most = p.largest_accepted
-        truth = exact_neighbours(
-            [(segment.barcodes, segment.slides)], codes, k=K, radius=most, mask=mask, which=which, threads=2
-        )
+        truth = exact_neighbours([segment.block], codes, k=K, radius=most, mask=mask, which=which, threads=2)
         found = index.search(keys, codes, p, mask=mask, which=which)
         right = wanted = asked = 0
         for (_, near), (_, true) in zip(found, truth, strict=True):

@@ -80,7 +80,7 @@ def _mosaics(archive: LatencyArchive) -> Iterator[tuple[int | bytes, ...]]:
         per_key = np.diff(segment.offsets[start : start + len(keys) + 1])
         of_row = np.repeat(keys, per_key).tolist()
         stop = at + len(of_row)
-        codes = segment.barcodes[at:stop].tobytes()
+        codes = archive.rows[at:stop].tobytes()
         for i, (key, slide) in enumerate(zip(of_row, segment.slides[at:stop].tolist(), strict=True)):
             number, place = slide + 1, seen[slide]
             seen[slide] += 1

@@ -133,11 +133,11 @@ def test_verify_reports_a_digest_mends_snapshots_and_names_damage(home: Path, ca
     assert said["digest"] == digest(database)
     assert "all is well" in run(capsys, "verify", database)[1]
     main = database / "snapshot" / "main"
-    content = bytearray((main / "barcodes.npy").read_bytes())
+    content = bytearray((main / "head.npy").read_bytes())
     content[-1] ^= 1
-    (main / "barcodes.npy").write_bytes(content)
+    (main / "head.npy").write_bytes(content)
     code, out, _ = run(capsys, "verify", database)
-    assert code == 0 and "barcodes.npy" in out and "made again" in out
+    assert code == 0 and "head.npy" in out and "made again" in out
     assert "all is well" in run(capsys, "verify", database)[1]
     pages = bytearray((database / "fish.sqlite").read_bytes())
     pages[-4096:] = b"\xa5" * 4096

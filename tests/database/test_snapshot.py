@@ -13,6 +13,7 @@ from napari_fish.database import snapshot
 from napari_fish.database.snapshot import PartWriter, SnapshotError, open_part, verify_part
 from napari_fish.index import Segment, guided_search
 
+COLUMNS = ("keys", "offsets", "barcodes", "slides")
 ARRAYS = {
     "keys": np.arange(0, 5000, 5),
     "offsets": np.arange(1001, dtype=np.int32),
@@ -41,8 +42,9 @@ def test_what_was_written_is_mapped_and_searched_in_place(part: Path) -> None:
     assert (opened.generation, opened.facts) == (3, {"after": 2})
     arrays = opened.arrays
     assert {name: a.tobytes() for name, a in arrays.items()} == {n: a.tobytes() for n, a in ARRAYS.items()}
-    segment = Segment(**arrays)
-    assert isinstance(segment.barcodes.base, np.memmap | np.ndarray) and not segment.barcodes.flags.owndata
+    segment = Segment(*(arrays[name] for name in COLUMNS))
+    head = segment.codes.head
+    assert isinstance(head.base, np.memmap | np.ndarray) and not head.flags.owndata
     found = guided_search(segment, [2500], ARRAYS["barcodes"][500])
     assert found.rows.tolist() == [500]
     assert verify_part(part) == []
@@ -50,9 +52,20 @@ def test_what_was_written_is_mapped_and_searched_in_place(part: Path) -> None:
 
 def test_arrays_without_rows_come_back(tmp_path: Path) -> None:
     empty = Segment.empty(4)
-    names = ("keys", "offsets", "barcodes", "slides")
-    write_part(tmp_path / "delta", {n: getattr(empty, n) for n in names}, 1)
-    assert len(Segment(**open_part(tmp_path / "delta", names).arrays)) == 0
+    columns = (empty.keys, empty.offsets, empty.codes.head, empty.slides)
+    write_part(tmp_path / "delta", dict(zip(COLUMNS, columns, strict=True)), 1)
+    opened = open_part(tmp_path / "delta", COLUMNS).arrays
+    assert len(Segment(*(opened[name] for name in COLUMNS))) == 0
+
+
+def test_scratch_leaves_nothing_behind(tmp_path: Path) -> None:
+    with PartWriter(tmp_path / "main", 1) as writer:
+        scratch = writer.scratch((1000, 3), np.uint64)
+        scratch[:] = 7
+        assert scratch.shape == (1000, 3) and (scratch == 7).all()
+        writer.save("keys", scratch[:, 0])
+    assert {path.name for path in (tmp_path / "main").iterdir()} == {"keys.npy", "manifest.json"}
+    assert writer.scratch((0, 3), np.uint64).shape == (0, 3)
 
 
 def _shorten(part: Path) -> None:

@@ -158,7 +158,6 @@ def test_a_damaged_snapshot_is_made_again(folder: Path, pattern: str, damage: Ca
 
 
 SMALL_FILES = (
-    "bits.npy",
     "cell_starts.npy",
     "centres.npy",
     "counts.npy",
@@ -168,7 +167,18 @@ SMALL_FILES = (
 )
 LARGE_FILES = tuple(
     f"{name}.npy"
-    for name in ("barcodes", "by_slide", "cell_rows", "corners", "keys", "offsets", "sketches", "slides")
+    for name in (
+        "by_slide",
+        "cell_far",
+        "cell_rows",
+        "corners",
+        "head",
+        "keys",
+        "offsets",
+        "place",
+        "slides",
+        "tail",
+    )
 )
 
 
@@ -206,10 +216,10 @@ def test_damage_that_opening_cannot_see_is_found_and_mended_by_verify(
     monkeypatch.setattr(snapshot_module, "SMALL", 0)
     with DiskStore(folder, writer=True) as store:
         store.compact()
-    _spoil(folder / "snapshot" / "main" / "barcodes.npy")
+    _spoil(folder / "snapshot" / "main" / "head.npy")
     with DiskStore(folder, writer=True) as store:
         (text,) = store.verify()
-        assert "barcodes" in text and "made again" in text
+        assert "head" in text and "made again" in text
         assert store.verify() == []
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from napari_fish.index import ClusteredIndex, ClusterParams, Segment, exact_neighbours
 from napari_fish.index.cells import CellFinder, binary_kmeans
+from napari_fish.index.clustered import reaches
 from napari_fish.index.hamming import distance_matrix
-from napari_fish.index.sketches import choose_bits, reaches
 from tests.index.archives import Archive, random_archive
 
 
@@ -38,13 +38,10 @@ def test_probing_every_cell_and_comparing_every_row_is_exact(
     cut = n - int(in_delta * n)
     main, _ = Segment.from_rows(archive.keys[:cut], archive.barcodes[:cut], archive.slides[:cut])
     delta, _ = Segment.from_rows(archive.keys[cut:], archive.barcodes[cut:], archive.slides[cut:])
-    trained = ClusteredIndex.train(main, ClusterParams(cells=7, rounds=2))
-    index = ClusteredIndex(trained.centres, trained.bits, main, delta)
+    index = ClusteredIndex.train(main, ClusterParams(cells=7, rounds=2)).with_delta(delta)
     queries = archive.barcodes[:3]
     found = index.search(queries, k=k, radius=radius, probes=10**6, margin=np.inf, mask=mask)
-    exact = exact_neighbours(
-        [(main.barcodes, main.slides), (delta.barcodes, delta.slides)], queries, k=k, radius=radius, mask=mask
-    )
+    exact = exact_neighbours([main.block, delta.block], queries, k=k, radius=radius, mask=mask)
     # Rows at the same distance as the last may be any of them.
     assert np.array_equal(found.offsets, exact.offsets)
     assert np.array_equal(found.distances, exact.distances)
@@ -56,24 +53,24 @@ def test_a_few_cells_find_most_neighbours(
     archive: Archive, clustered: ClusteredIndex, segment: Segment
 ) -> None:
     queries = archive.barcodes[:100]
-    exact = exact_neighbours([(segment.barcodes, segment.slides)], queries, k=10)
+    exact = exact_neighbours([segment.block], queries, k=10)
     furthest = exact.distances.reshape(100, 10)[:, -1]
     found = clustered.search(queries, k=10, probes=8)
     recall = np.mean([(near <= far).sum() / 10 for (_, near), far in zip(found, furthest, strict=True)])
     assert recall > 0.9
 
 
-def test_sketches_of_centres_lead_to_the_nearest_cells() -> None:
+def test_a_few_words_of_centres_lead_to_the_nearest_cells() -> None:
     archive = random_archive(np.random.default_rng(8), 6000, words=16, families=300)
     main, _ = Segment.from_rows(archive.keys, archive.barcodes, archive.slides)
     index = ClusteredIndex.train(main, ClusterParams(cells=400, rounds=2))
-    queries, part = archive.barcodes[:60], index.main_cells
+    queries, part = archive.barcodes[:60], index.cells
     found = index.search(queries, k=5, probes=3, margin=np.inf)
     same = 0
     for i, centres_away in enumerate(distance_matrix(queries, index.centres)):
         nearest = np.argsort(centres_away, kind="stable")[:3]
         rows = np.concatenate([part.rows[part.starts[c] : part.starts[c + 1]] for c in nearest])
-        near = np.sort(distance_matrix(main.barcodes[rows], queries[i])[:, 0])[:5]
+        near = np.sort(distance_matrix(main.codes[rows], queries[i])[:, 0])[:5]
         same += found[i][1].tolist() == near.tolist()
     assert same >= 57
 
@@ -85,26 +82,16 @@ def test_a_wider_margin_reaches_further_and_an_infinite_one_everywhere() -> None
     assert (all_rows == 256).all()
 
 
-def test_the_sketch_takes_bits_that_say_how_much_differs() -> None:
-    dice = np.random.default_rng(2)
-    # Half of the bits follow the distance of a pair, the others hardly ever differ.
-    much = dice.random((2000, 1)) * 0.5
-    flips = np.hstack([dice.random((2000, 128)) < 0.01, dice.random((2000, 128)) < much]).astype(np.uint8)
-    bits = choose_bits(flips, 4)
-    assert len(bits) == 64 and (bits >= 128).all() and (np.diff(bits) > 0).all()
-    assert len(choose_bits(np.zeros((1, 64), np.uint8), 4)) == 64
-
-
 def test_training_twice_gives_the_same_cells(segment: Segment, clustered: ClusteredIndex) -> None:
     again = ClusteredIndex.train(segment, ClusterParams(cells=40), threads=2)
     assert np.array_equal(again.centres, clustered.centres)
-    assert np.array_equal(again.main_cells.rows, clustered.main_cells.rows)
-    assert np.array_equal(again.main_cells.sketches, clustered.main_cells.sketches)
+    assert np.array_equal(again.cells.rows, clustered.cells.rows)
+    assert np.array_equal(again.main.codes.tail, clustered.main.codes.tail)
 
 
 def test_every_row_lies_in_one_cell(clustered: ClusteredIndex, segment: Segment) -> None:
-    assert sorted(clustered.main_cells.rows.tolist()) == list(range(len(segment)))
-    assert clustered.main_cells.starts[-1] == len(segment)
+    assert sorted(clustered.cells.rows.tolist()) == list(range(len(segment)))
+    assert clustered.cells.starts[-1] == len(segment)
 
 
 def test_cells_are_the_nearest_when_few_and_nearly_so_when_many() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from napari_fish.errors import DatabaseError
 from napari_fish.index import (
+    Codes,
     GuidedParams,
     NeighbourLists,
     Segment,
@@ -54,12 +55,22 @@ def pairs(found: NeighbourLists, i: int, order: np.ndarray | None = None) -> lis
     share_allowed=st.sampled_from([None, 0.0, 0.03, 0.2, 0.7]),
     slides=st.sampled_from([6, 60]),
     in_delta=st.sampled_from([0.0, 0.1, 1.0]),
+    words=st.sampled_from([1, 2, 16]),
+    in_two=st.booleans(),
 )
 def test_all_agree(
-    p: GuidedParams, seed: int, n: int, spread: int, share_allowed: float | None, slides: int, in_delta: float
+    p: GuidedParams,
+    seed: int,
+    n: int,
+    spread: int,
+    share_allowed: float | None,
+    slides: int,
+    in_delta: float,
+    words: int,
+    in_two: bool,
 ) -> None:
     dice = np.random.default_rng(seed)
-    archive = random_archive(dice, n, slides=slides, spread=spread, families=3)
+    archive = random_archive(dice, n, words=words, slides=slides, spread=spread, families=3)
     codes = as_ints(archive.barcodes)
     plain = reference.Archive.of(archive.keys.tolist(), codes, archive.slides.tolist())
     mask = None if share_allowed is None else dice.random(slides) < share_allowed
@@ -70,6 +81,8 @@ def test_all_agree(
     main, first = Segment.from_rows(archive.keys[:cut], archive.barcodes[:cut], archive.slides[:cut])
     delta, then = Segment.from_rows(archive.keys[cut:], archive.barcodes[cut:], archive.slides[cut:])
     order = np.concatenate([first, then + cut])
+    if in_two:
+        main = main.split(dice.permutation(cut).astype(np.int32))
     fast = guided_search(main, keys, archive.barcodes[asked], p, delta=delta, mask=mask, threads=2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sliderows, "ONE_IN", 1)
@@ -78,7 +91,7 @@ def test_all_agree(
         alone = [
             index.search(keys[i : i + 1], archive.barcodes[row], p, mask=mask) for i, row in enumerate(asked)
         ]
-    tree = VebIndex(2)
+    tree = VebIndex(words)
     tree.add(archive.keys, archive.barcodes, archive.slides)
     slow = tree.search(keys, archive.barcodes[asked], p, mask=mask)
 
@@ -173,12 +186,18 @@ def test_a_filter_with_few_matches_does_not_scan_everything_and_says_so() -> Non
 def test_memory_mapped_arrays_are_searched_in_place(
     tmp_path: Path, archive: Archive, segment: Segment
 ) -> None:
-    for name in ("keys", "offsets", "barcodes", "slides"):
-        np.save(tmp_path / f"{name}.npy", getattr(segment, name))
-    mapped = Segment(
-        *(np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in ("keys", "offsets", "barcodes", "slides"))
+    split = segment.split(np.arange(len(segment), dtype=np.int32)[::-1])
+
+    def mapped_array(name: str, array: np.ndarray) -> np.ndarray:
+        np.save(tmp_path / f"{name}.npy", array)
+        return np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+
+    codes = Codes(*(mapped_array(name, getattr(split.codes, name)) for name in ("head", "tail", "place")))
+    keys, offsets, slides = (
+        mapped_array(name, getattr(split, name)) for name in ("keys", "offsets", "slides")
     )
-    assert np.shares_memory(mapped.barcodes, mapped.barcodes.base)
+    mapped = Segment(keys, offsets, codes, slides)
+    assert all(np.shares_memory(array, array.base) for array in mapped.codes.arrays)
     a = guided_search(mapped, archive.keys[:5], archive.barcodes[:5])
     b = guided_search(segment, archive.keys[:5], archive.barcodes[:5])
     assert np.array_equal(a.rows, b.rows)
@@ -186,7 +205,7 @@ def test_memory_mapped_arrays_are_searched_in_place(
 
 def test_arrays_that_do_not_fit_are_refused(segment: Segment) -> None:
     with pytest.raises(DatabaseError, match="fit"):
-        Segment(segment.keys[:-1], segment.offsets, segment.barcodes, segment.slides)
+        Segment(segment.keys[:-1], segment.offsets, segment.codes, segment.slides)
 
 
 def test_warming_up_leaves_nothing_to_compile_for_the_first_query(archive: Archive, segment: Segment) -> None:
@@ -196,5 +215,5 @@ def test_warming_up_leaves_nothing_to_compile_for_the_first_query(archive: Archi
     assert min(compiled) >= 1
     guided_search(segment, archive.keys[:1], archive.barcodes[:1])
     guided_search(segment, archive.keys[:3], archive.barcodes[:3], mask=np.ones(60, bool))
-    exact_neighbours([(segment.barcodes, segment.slides)], archive.barcodes[:3])
+    exact_neighbours([segment.block], archive.barcodes[:3])
     assert [len(kernel.signatures) for kernel in kernels] == compiled

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from napari_fish.errors import DatabaseError
-from napari_fish.index import Segment, exact_neighbours
+from napari_fish.index import Codes, Segment, exact_neighbours
 from napari_fish.index.hamming import (
     distance_matrix,
     distances,
@@ -35,7 +35,7 @@ def test_distances_are_counted_bit_by_bit_for_any_width(words: int, n: int, seed
 
 @settings(max_examples=60, deadline=None)
 @given(
-    words=st.sampled_from([3, 16, 20]),
+    words=st.sampled_from([3, 8, 16, 20]),
     start=st.integers(0, 9),
     n=st.integers(0, 200),
     most=st.integers(-1, 1100),
@@ -50,7 +50,7 @@ def test_near_rows_are_those_within_the_limit_wherever_a_block_begins_or_ends(
     rows[::3] = rows[0]
     rows[::3, 0] ^= dice.integers(0, 2**64, len(rows[::3]), np.uint64)
     near, hits = np.full(n + 1, -7, np.int32), np.full(n + 1, -7, np.int32)
-    found = near_rows(rows, start, start + n, rows[0], most, near, hits)
+    found = near_rows(rows, start, start + n, np.append(rows[0, :1], rows[0]), 1, most, near, hits)
     expected = plain_distances(rows[start : start + n], rows[0])
     assert np.array_equal(near[:n], expected)
     assert near[n] == -7
@@ -85,30 +85,44 @@ def test_the_row_loop_is_vectorised() -> None:
     split=st.floats(0, 1),
     threads=st.integers(1, 3),
     masks=st.sampled_from(["none", "one", "each"]),
+    words=st.sampled_from([1, 2, 16]),
+    in_two=st.booleans(),
+    asked=st.sampled_from([1, 3, 10]),
 )
 def test_exact_search_returns_the_true_neighbours(
-    seed: int, n: int, k: int, radius: int | None, split: float, threads: int, masks: str
+    seed: int,
+    n: int,
+    k: int,
+    radius: int | None,
+    split: float,
+    threads: int,
+    masks: str,
+    words: int,
+    in_two: bool,
+    asked: int,
 ) -> None:
     dice = np.random.default_rng(seed)
-    archive = random_archive(dice, n)
-    queries = archive.barcodes[dice.integers(0, n, 3)]
+    archive = random_archive(dice, n, words=words)
+    queries = archive.barcodes[dice.integers(0, n, asked)]
     table = dice.random((3, 6)) < 0.5
     mask = {"none": None, "one": table[0], "each": table}[masks]
-    which = [2, 0, 1] if masks == "each" else None
+    which = dice.integers(0, 3, asked) if masks == "each" else None
     at = int(split * n)
-    blocks = [
-        (archive.barcodes[:at], archive.slides[:at]),
-        (archive.barcodes[at:], archive.slides[at:]),
-    ]
+    first = Codes.whole(archive.barcodes[:at])
+    if in_two:
+        first = first.split(dice.permutation(at).astype(np.int32))
+    blocks = [(first, archive.slides[:at]), (archive.barcodes[at:], archive.slides[at:])]
     found = exact_neighbours(blocks, queries, k=k, radius=radius, mask=mask, which=which, threads=threads)
     for i, (rows, near) in enumerate(found):
-        allowed = None if mask is None else np.atleast_2d(mask)[which[i] if which else 0][archive.slides]
+        allowed = (
+            None if mask is None else np.atleast_2d(mask)[0 if which is None else which[i]][archive.slides]
+        )
         expected = plain_neighbours(archive.barcodes, queries[i], k, radius, allowed)
         assert (rows.tolist(), near.tolist()) == expected
 
 
 def test_many_threads_change_nothing(archive: Archive, segment: Segment) -> None:
-    many = [(np.tile(segment.barcodes, (8, 1)), np.tile(segment.slides, 8))]
+    many = [(np.tile(segment.codes[:], (8, 1)), np.tile(segment.slides, 8))]
     one = exact_neighbours(many, archive.barcodes[:20], k=15, threads=1)
     three = exact_neighbours(many, archive.barcodes[:20], k=15, threads=3)
     assert np.array_equal(one.rows, three.rows) and np.array_equal(one.distances, three.distances)
@@ -116,4 +130,4 @@ def test_many_threads_change_nothing(archive: Archive, segment: Segment) -> None
 
 def test_barcodes_of_another_width_are_refused_with_the_reason(segment: Segment) -> None:
     with pytest.raises(DatabaseError, match="same encoder"):
-        exact_neighbours([(segment.barcodes, segment.slides)], np.zeros((1, 16), np.uint64))
+        exact_neighbours([segment.block], np.zeros((1, 16), np.uint64))

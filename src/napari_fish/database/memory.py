@@ -17,9 +17,11 @@ from napari_fish.database.records import (
 )
 from napari_fish.database.slidetable import SlideTable
 from napari_fish.errors import DatabaseError
-from napari_fish.index.arrays import Barcodes, Keys, Mask, NeighbourLists, Rows, Segment
+from napari_fish.index.arrays import Barcodes, Keys, Mask, NeighbourLists, Rows
 from napari_fish.index.clustered import ClusteredIndex, ClusterParams
+from napari_fish.index.exact import Block
 from napari_fish.index.guided import GuidedIndex, GuidedParams
+from napari_fish.index.segment import Segment
 from napari_fish.index.sliderows import SlideRows
 
 
@@ -113,12 +115,12 @@ class MemoryStore:
 
     def barcodes(self, rows: ArrayLike) -> Barcodes:
         """Return the barcodes of rows."""
-        return self._segment.barcodes[np.asarray(rows, np.int64)]
+        return self._segment.codes[np.asarray(rows, np.int64)]
 
     def encoded(self, rows: ArrayLike) -> tuple[Keys, Barcodes]:
         """Return keys and barcodes of rows."""
         at = np.asarray(rows, np.int64)
-        return self._row_keys[at], self._segment.barcodes[at]
+        return self._row_keys[at], self._segment.codes[at]
 
     def scan(
         self,
@@ -132,9 +134,9 @@ class MemoryStore:
         """Walk from the seeds of each query mosaic."""
         return self._guided.search(keys, barcodes, params, mask=mask, which=which, threads=threads)
 
-    def blocks(self, mask: Mask | None) -> Iterable[tuple[Barcodes, NDArray[np.int32]]]:
+    def blocks(self, mask: Mask | None) -> Iterable[Block]:
         """Give all barcodes with their slides, in row order."""
-        return [(self._segment.barcodes, self._segment.slides)]
+        return [Block(*self._segment.block) if self._clustered is None else self._clustered.block]
 
     def cells(
         self,

@@ -11,14 +11,18 @@ from numpy.typing import DTypeLike, NDArray
 
 from napari_fish.database.snapshot import PartWriter, SnapshotError, StaleSnapshot, open_part
 from napari_fish.database.truth import IDENTITY, Truth
-from napari_fish.index.arrays import Rows, Segment
-from napari_fish.index.clustered import CellPart, ClusteredIndex
+from napari_fish.index.arrays import Rows
+from napari_fish.index.cells import CellPart
+from napari_fish.index.clustered import ClusteredIndex
+from napari_fish.index.codes import Codes
+from napari_fish.index.segment import Segment
 
 MAIN = "main"
 _CHUNK = 1 << 16
-_SEGMENT = ("keys", "offsets", "barcodes", "slides")
-_CELLS = ("centres", "bits", "cell_starts", "cell_rows", "sketches")
-_MAIN = (*_SEGMENT, "corners", "sizes", "by_slide", "numbers", "counts", *_CELLS)
+_CODES = ("head", "tail", "place")
+_CELLS = ("centres", "cell_starts", "cell_rows", "cell_far")
+_ROWS = ("keys", "offsets", "slides", "corners", "sizes", "by_slide")
+_MAIN = (*_ROWS, *_CODES, "numbers", "counts", *_CELLS)
 
 
 class Arrays(Protocol):
@@ -30,6 +34,10 @@ class Arrays(Protocol):
 
     def save(self, name: str, array: NDArray[Any]) -> None:
         """Take an array as it is."""
+        ...
+
+    def scratch(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array to be filled that is no part of it."""
         ...
 
 
@@ -44,6 +52,10 @@ class InMemory(dict[str, NDArray[Any]]):
     def save(self, name: str, array: NDArray[Any]) -> None:
         """Take an array as it is."""
         self[name] = array
+
+    def scratch(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array to be filled that is no part of it."""
+        return np.empty(shape, dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +92,10 @@ class MainPart:
     @classmethod
     def from_arrays(cls, arrays: Any, generation: int) -> MainPart:
         """Put arrays, by name, together."""
-        segment = Segment(*(arrays[name] for name in _SEGMENT))
-        cells = CellPart(arrays["cell_starts"], arrays["cell_rows"], arrays["sketches"])
-        clusters = ClusteredIndex(arrays["centres"], arrays["bits"], segment, main_cells=cells)
+        codes = Codes(*(arrays[name] for name in _CODES))
+        segment = Segment(arrays["keys"], arrays["offsets"], codes, arrays["slides"])
+        cells = CellPart(arrays["cell_starts"], arrays["cell_rows"], arrays["cell_far"])
+        clusters = ClusteredIndex(arrays["centres"], segment, cells)
         return cls(
             segment, arrays["corners"], arrays["sizes"], arrays["by_slide"], arrays["numbers"], arrays["counts"],
             clusters, generation,
@@ -107,15 +120,19 @@ class MainPart:
 
     def _fits(self) -> bool:
         """Whether lengths and sums agree."""
-        rows, cells, bits = len(self.segment), self.clusters.main_cells, self.clusters.bits
+        rows, cells = len(self.segment), self.clusters.cells
         counted = len(self.counts) == len(self.numbers) and int(self.counts.sum()) == rows
         sized = len(self.corners) == len(self.by_slide) == rows and len(self.sizes) in (
             len(self.numbers),
             rows,
         )
         celled = len(cells.starts) == len(self.clusters.centres) + 1 and int(cells.starts[-1]) == rows
-        sketched = len(cells.rows) == rows and cells.sketches.shape == (-(-len(bits) // 64), rows)
-        return counted and sized and celled and sketched
+        return (
+            counted
+            and sized
+            and celled
+            and len(cells.rows) == len(cells.far) == len(self.segment.codes.tail) == rows
+        )
 
     def damage(self) -> str:
         """Say what would make a search read where nothing is: numbers of rows and slides that are not there.
@@ -126,7 +143,8 @@ class MainPart:
         for name, array, end in (
             ("slides", self.segment.slides, len(self.numbers)),
             ("by_slide", self.by_slide, rows),
-            ("cell_rows", self.clusters.main_cells.rows, rows),
+            ("cell_rows", self.clusters.cells.rows, rows),
+            ("place", self.segment.codes.place, rows),
         ):
             # Seen without a sign, a number below zero is a large one.
             if len(array) and int(array.view(np.uint32).max()) >= end:
@@ -168,7 +186,7 @@ def _fill(arrays: Arrays, truth: Truth, threads: int) -> None:
     counts = np.fromiter(per_slide.values(), np.int64, len(per_slide))
     n = int(counts.sum())
     row_keys = np.empty(n, np.int64)
-    barcodes = arrays.new("barcodes", (n, truth.words), np.uint64)
+    barcodes = arrays.scratch((n, truth.words), np.uint64)
     slides = arrays.new("slides", (n,), np.int32)
     corners = arrays.new("corners", (n, 2), np.int32)
     sizes = np.empty((n, 2), np.int32)
@@ -189,15 +207,14 @@ def _fill(arrays: Arrays, truth: Truth, threads: int) -> None:
         raise SnapshotError(f"{truth.folder}: slides and mosaics do not fit each other.")
     keys, first = np.unique(row_keys, return_index=True)
     offsets = np.append(first, n).astype(np.int32)
-    segment = Segment(keys, offsets, barcodes, slides)
-    clusters = ClusteredIndex.train(segment, threads=threads)
-    cells = clusters.main_cells
+    segment = Segment(keys, offsets, Codes.whole(barcodes), slides)
+    clusters = ClusteredIndex.train(segment, threads=threads, room=arrays.new)
     for name, array in (
         ("keys", keys), ("offsets", offsets), ("numbers", numbers), ("counts", counts),
         ("by_slide", np.argsort(slides, kind="stable").astype(np.int32)),
         ("sizes", _shared_sizes(sizes, np.asarray(slides), len(numbers))),
-        ("centres", clusters.centres), ("bits", clusters.bits), ("cell_starts", cells.starts),
-        ("cell_rows", cells.rows), ("sketches", cells.sketches),
+        ("centres", clusters.centres), ("cell_starts", clusters.cells.starts), ("cell_rows", clusters.cells.rows),
+        ("cell_far", clusters.cells.far),
     ):  # fmt: skip
         arrays.save(name, array)
 

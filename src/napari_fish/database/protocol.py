@@ -22,6 +22,7 @@ from napari_fish.database.records import Calibration, EncodedSlide, MosaicRecord
 from napari_fish.database.slidetable import SlideTable
 from napari_fish.index.arrays import Barcodes, Keys, Mask, NeighbourLists, Rows
 from napari_fish.index.clustered import ClusterParams
+from napari_fish.index.exact import Block
 from napari_fish.index.guided import GuidedParams
 
 
@@ -102,7 +103,7 @@ class Store(Protocol):
         """Walk from the seeds of each query mosaic: guided search."""
         ...
 
-    def blocks(self, mask: Mask | None) -> Iterable[tuple[Barcodes, NDArray[np.int32]]]:
+    def blocks(self, mask: Mask | None) -> Iterable[Block]:
         """Give all barcodes with their slides, in row order; None reads everything.
 
         Rows that no mask allows are counted but never returned, so a store need not fetch them.

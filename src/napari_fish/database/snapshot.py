@@ -13,11 +13,12 @@ import math
 import mmap
 import os
 import shutil
+import tempfile
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -25,7 +26,7 @@ from numpy.typing import DTypeLike, NDArray
 from napari_fish.errors import DatabaseError
 
 MANIFEST = "manifest.json"
-FORMAT = 2
+FORMAT = 3
 #: Files up to this size, in bytes, are read and compared with their checksum whenever a part is opened.
 SMALL = 1 << 21
 _CHUNK = 1 << 24
@@ -73,8 +74,17 @@ class PartWriter:
             np.save(path, np.empty(shape, dtype), allow_pickle=False)
             return np.empty(shape, dtype)
         mapped = np.lib.format.open_memmap(path, "w+", np.dtype(dtype), shape)
-        _reserve(path)
+        with path.open("rb+") as file:
+            _reserve(file, path.stat().st_size)
         return mapped
+
+    def scratch(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array in a file that nobody else sees and that is gone when the array is."""
+        if 0 in shape:
+            return np.empty(shape, dtype)
+        with tempfile.TemporaryFile(dir=self._new) as file:
+            _reserve(file, math.prod(shape) * np.dtype(dtype).itemsize)
+            return np.memmap(file, dtype, "w+", shape=shape)
 
     def save(self, name: str, array: NDArray[Any]) -> None:
         """Write an array that is in memory."""
@@ -216,11 +226,10 @@ def _checksum(path: Path) -> int:
     return value
 
 
-def _reserve(path: Path) -> None:
+def _reserve(file: IO[bytes], size: int) -> None:
     """Take the room of a file on the disk now: a disk that is full is an error here, a crash in a mapped array."""
     if hasattr(os, "posix_fallocate"):
-        with path.open("rb+") as file:
-            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+        os.posix_fallocate(file.fileno(), 0, size)
 
 
 def _folder_to_disk(folder: Path) -> None:

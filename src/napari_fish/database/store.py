@@ -27,6 +27,7 @@ from napari_fish.database.view import View
 from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import Barcodes, Keys, Mask, NeighbourLists, Rows
 from napari_fish.index.clustered import ClusterParams
+from napari_fish.index.exact import Block
 from napari_fish.index.guided import GuidedParams
 
 log = logging.getLogger(__name__)
@@ -286,7 +287,7 @@ class DiskStore:
         mask = self._view.allowed(mask)
         return self._view.guided.search(keys, barcodes, params, mask=mask, which=which, threads=threads)
 
-    def blocks(self, mask: Mask | None) -> Iterable[tuple[Barcodes, NDArray[np.int32]]]:
+    def blocks(self, mask: Mask | None) -> Iterable[Block]:
         """Give all barcodes with their slides, in row order."""
         return self._view.blocks()
 

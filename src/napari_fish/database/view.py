@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from napari_fish.database.deltas import Delta
 from napari_fish.database.parts import MainPart
 from napari_fish.database.records import Box, MosaicRecord
-from napari_fish.index.arrays import Barcodes, Keys, Mask, Rows, Segment
+from napari_fish.index.arrays import Barcodes, Keys, Mask, Rows
 from napari_fish.index.clustered import ClusteredIndex
+from napari_fish.index.exact import Block
 from napari_fish.index.guided import GuidedIndex
+from napari_fish.index.segment import Segment
 from napari_fish.index.sliderows import SlideRows
 
 
@@ -118,9 +120,9 @@ class View:
             return mask
         return self.alive if mask is None else mask & self.alive
 
-    def blocks(self) -> list[tuple[Barcodes, NDArray[np.int32]]]:
+    def blocks(self) -> list[Block]:
         """Return barcodes and slides of all rows."""
-        return [(part.barcodes, part.slides) for part in (self.main.segment, self._later)]
+        return [self.main.clusters.block, Block(*self._later.block)]
 
     def slides_of(self, rows: ArrayLike) -> NDArray[np.int32]:
         """Return the position of the slide of each row."""
@@ -134,10 +136,10 @@ class View:
         """Return the barcodes of rows."""
         at, late = self._split(rows)
         if not late.any():
-            return self.main.segment.barcodes[at]
+            return self.main.segment.codes[at]
         barcodes = np.empty((len(at), self.main.segment.words), np.uint64)
         for part, mine in ((self.main.segment, ~late), (self._later, late)):
-            barcodes[mine] = part.barcodes[at[mine]]
+            barcodes[mine] = part.codes[at[mine]]
         return barcodes
 
     def encoded(self, rows: ArrayLike) -> tuple[Keys, Barcodes]:

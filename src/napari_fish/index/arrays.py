@@ -1,4 +1,4 @@
-"""The values of this room: segments of mosaics in key order, and lists of neighbours."""
+"""What the searches of this room have in common: arrays as kernels want them, masks, lists of neighbours."""
 
 from __future__ import annotations
 
@@ -40,63 +40,6 @@ def frozen(array: ArrayLike, dtype: type[np.generic], ndim: int = 1) -> NDArray[
         raise DatabaseError(f"Expected an array of {ndim} dimensions, got shape {plain.shape}.")
     plain.flags.writeable = False
     return plain
-
-
-@dataclass(frozen=True, eq=False)
-class Segment:
-    """Mosaics ordered by key; rows under one key keep the order in which they came.
-
-    Attributes
-    ----------
-    keys : int64, shape (n_keys,)
-        Sorted, unique.
-    offsets : int32, shape (n_keys + 1,)
-        Rows ``offsets[i]:offsets[i + 1]`` lie under ``keys[i]``.
-    barcodes : uint64, shape (n_rows, words)
-        Packed bits.
-    slides : int32, shape (n_rows,)
-        The slide each row comes from, an index into any mask over slides.
-    """
-
-    keys: Keys
-    offsets: NDArray[np.int32]
-    barcodes: Barcodes
-    slides: NDArray[np.int32]
-
-    def __post_init__(self) -> None:
-        for name, dtype, ndim in (
-            ("keys", np.int64, 1),
-            ("offsets", np.int32, 1),
-            ("barcodes", np.uint64, 2),
-            ("slides", np.int32, 1),
-        ):
-            object.__setattr__(self, name, frozen(getattr(self, name), dtype, ndim))
-        rows = len(self.barcodes)
-        if len(self.offsets) != len(self.keys) + 1 or len(self.slides) != rows or self.offsets[-1] != rows:
-            raise DatabaseError("The arrays of a segment do not fit each other.")
-
-    def __len__(self) -> int:
-        return len(self.barcodes)
-
-    @property
-    def words(self) -> int:
-        """64-bit words a barcode."""
-        return int(self.barcodes.shape[1])
-
-    @classmethod
-    def empty(cls, words: int) -> Segment:
-        """Return a segment without rows."""
-        none = np.empty(0, np.int32)
-        return cls(np.empty(0, np.int64), np.zeros(1, np.int32), np.empty((0, words), np.uint64), none)
-
-    @classmethod
-    def from_rows(cls, keys: ArrayLike, barcodes: ArrayLike, slides: ArrayLike) -> tuple[Segment, Rows]:
-        """Order rows by key (stable); also return, for each row of the segment, where it came from."""
-        row_keys = np.asarray(keys, np.int64)
-        order = np.argsort(row_keys, kind="stable")
-        unique, first = np.unique(row_keys[order], return_index=True)
-        offsets = np.append(first, len(order))
-        return cls(unique, offsets, np.asarray(barcodes)[order], np.asarray(slides)[order]), order
 
 
 @dataclass(frozen=True, eq=False)

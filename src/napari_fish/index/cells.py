@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -83,6 +84,37 @@ def _majority(ones: NDArray[np.int32], sizes: NDArray[np.int64], centres: Barcod
                 elif twice < sizes[c]:
                     bits &= ~one
             centres[c, word] = bits
+
+
+@dataclass(frozen=True, eq=False)
+class CellPart:
+    """One segment's rows in cell order, within a cell the farthest from its centre first.
+
+    Attributes
+    ----------
+    starts : int32, shape (n_cells + 1,)
+        Entries ``starts[c]:starts[c + 1]`` lie in cell ``c``.
+    rows : int32, shape (n_rows,)
+        The row of the segment each entry stands for.
+    far : uint16, shape (n_rows,)
+        The distance of each entry from the centre of its cell, in bits.
+    """
+
+    starts: NDArray[np.int32]
+    rows: NDArray[np.int32]
+    far: NDArray[np.uint16]
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("starts", np.int32), ("rows", np.int32), ("far", np.uint16)):
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+
+    @classmethod
+    def of(cls, n_cells: int, cell: NDArray[np.int32], far: NDArray[np.int32] | None = None) -> CellPart:
+        """Order rows, given the cell of each, shape (n_rows,), and its distance from the centre, where that matters."""
+        far = np.zeros(len(cell), np.int32) if far is None else far
+        starts = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=n_cells))])
+        rows = np.argsort(cell.astype(np.int64) << 32 | (2**31 - far.astype(np.int64)), kind="stable")
+        return cls(starts.astype(np.int32), rows.astype(np.int32), far[rows].astype(np.uint16))
 
 
 class CellFinder:

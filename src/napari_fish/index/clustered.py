@@ -1,9 +1,8 @@
 """Search in the nearest cells: an ordered key and a fixed budget of contiguous reads, as in guided search.
 
-The key is the cell of a clustering of the barcodes, so near in key means near in Hamming distance. Barcodes are
-kept once, in key order; in cell order lies a sketch of each, one bit in four, plane by plane, so that many rows
-are compared with one instruction. Rows are compared in full as long as their sketches leave them a chance to be
-nearer than what was found.
+The key is the cell of a clustering of the barcodes, so near in key means near in Hamming distance. The second halves of
+barcodes lie cell by cell and are read from end to end; the first half of a row is fetched as long as the second leaves it
+a chance to be nearer than what was found.
 """
 
 from __future__ import annotations
@@ -20,18 +19,22 @@ from napari_fish.index.arrays import (
     Mask,
     Masks,
     NeighbourLists,
-    Segment,
     as_barcodes,
     frozen,
     in_threads,
 )
-from napari_fish.index.cells import CellFinder, binary_kmeans
-from napari_fish.index.hamming import pair_distances, unpack_bits
+from napari_fish.index.cells import CellFinder, CellPart, binary_kmeans
+from napari_fish.index.codes import Codes, Room, in_memory
+from napari_fish.index.exact import Block
+from napari_fish.index.hamming import pair_distances
 from napari_fish.index.probing import search_many
-from napari_fish.index.sketches import choose_bits, reaches, sketches_of
+from napari_fish.index.segment import Segment
 
-# Rows that are compared with the centre of their cell, to choose the bits of sketches, and to learn what these say.
-PAIRS, FEW_PAIRS = 8192, 256
+# Rows that are compared with the centre of their cell, to learn what their second halves say of the whole.
+PAIRS = 256
+# Words of the second halves of centres by which the nearest ones are chosen.
+PLANES = 4
+_CHUNK = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,9 @@ class ClusterParams:
     probes
         Cells searched for a query, the nearest first.
     margin
-        Rows are compared in full unless their sketch says, by more than so many standard deviations, that they are
+        Rows are compared in full unless their second half says, by more than so many standard deviations, that they are
         too far; infinite for all rows of the cells searched. For up to 16 probes: those who look into more cells
         want more of the neighbours, so each doubling adds a quarter.
-    sketch
-        One bit in so many is in the sketch.
     """
 
     cells: int | None = None
@@ -64,30 +65,6 @@ class ClusterParams:
     seed: int = 0
     probes: int = 32
     margin: float = 1.75
-    sketch: int = 4
-
-
-@dataclass(frozen=True, eq=False)
-class CellPart:
-    """One segment's rows in cell order.
-
-    Attributes
-    ----------
-    starts : int32, shape (n_cells + 1,)
-        Entries ``starts[c]:starts[c + 1]`` lie in cell ``c``.
-    rows : int32, shape (n_rows,)
-        The row of the segment each entry stands for.
-    sketches : uint64, shape (sketch_words, n_rows)
-        Sketches, one word of all entries after the other.
-    """
-
-    starts: NDArray[np.int32]
-    rows: NDArray[np.int32]
-    sketches: NDArray[np.uint64]
-
-    def __post_init__(self) -> None:
-        for name, dtype, ndim in (("starts", np.int32, 1), ("rows", np.int32, 1), ("sketches", np.uint64, 2)):
-            object.__setattr__(self, name, frozen(getattr(self, name), dtype, ndim))
 
 
 class ClusteredIndex:
@@ -97,88 +74,90 @@ class ClusteredIndex:
     ----------
     centres : uint64, shape (n_cells, words)
         Cell centres.
-    bits : int32, shape (n_sketch_bits,)
-        The bits of a barcode that make its sketch.
-    main, delta
-        Segments in key order.
-    main_cells, delta_cells
-        The same rows in cell order; made here where not given.
-    finder, centre_sketches
-        Finds cells, and the sketches of their centres; made here where not given.
+    main, cells
+        Mosaics in key order, their barcodes in two pieces, the second ones in cell order; and that order.
+    delta, delta_cells
+        Later mosaics, and their rows in cell order; none where not given.
+    finder
+        Finds cells; made here where not given.
     """
 
     def __init__(
         self,
         centres: ArrayLike,
-        bits: ArrayLike,
         main: Segment,
+        cells: CellPart,
         delta: Segment | None = None,
-        *,
-        main_cells: CellPart | None = None,
         delta_cells: CellPart | None = None,
         finder: CellFinder | None = None,
-        centre_sketches: NDArray[np.uint64] | None = None,
-        threads: int = 1,
     ) -> None:
         self.centres: Barcodes = frozen(centres, np.uint64, 2)
-        self.bits: NDArray[np.int32] = frozen(bits, np.int32)
-        self.main, self.delta = main, delta if delta is not None else Segment.empty(main.words)
+        self.main, self.cells = main, cells
+        self.delta = delta if delta is not None else Segment.empty(main.words)
+        self.delta_cells = delta_cells or CellPart.of(len(self.centres), np.empty(0, np.int32))
         self.finder = finder or CellFinder(self.centres)
-        if centre_sketches is not None:
-            self.centre_sketches = centre_sketches
-        self.main_cells = main_cells or self._ordered(self.main, self.finder(self.main.barcodes, threads)[0])
-        self.delta_cells = delta_cells or self._ordered(
-            self.delta, self.finder(self.delta.barcodes, threads)[0]
-        )
         self._parts = tuple(
-            (cells.starts, cells.rows, cells.sketches, part.barcodes, part.slides)
-            for part, cells in ((self.main, self.main_cells), (self.delta, self.delta_cells))
+            (part.starts, part.rows, *segment.codes.arrays, segment.slides)
+            for segment, part in ((self.main, self.cells), (self.delta, self.delta_cells))
         )
 
     @classmethod
-    def train(cls, main: Segment, params: ClusterParams | None = None, *, threads: int = 1) -> ClusteredIndex:
-        """Make cells for a segment; the same segment gives the same cells."""
+    def train(
+        cls, main: Segment, params: ClusterParams | None = None, *, threads: int = 1, room: Room = in_memory
+    ) -> ClusteredIndex:
+        """Make cells for a segment; the same segment gives the same cells.
+
+        Parameters
+        ----------
+        main
+            Mosaics in key order; those of the index are the same with their barcodes in two pieces.
+        params, threads
+            How cells are made, and by how many threads.
+        room
+            Where the pieces come to lie.
+        """
         p = params or ClusterParams()
         n_cells = p.cells or max(1, round(4 * len(main) ** 0.5))
-        dice = np.random.default_rng(p.seed)
         size = min(len(main), p.sample * n_cells)
-        sample = (
-            main.barcodes[np.sort(dice.choice(len(main), size, replace=False))] if size else main.barcodes
-        )
-        centres = binary_kmeans(sample, n_cells, seed=p.seed, rounds=p.rounds, threads=threads) if size else (
-            np.zeros((1, main.words), np.uint64)
-        )  # fmt: skip
-        some = sample[:: max(1, size // PAIRS)]
+        centres = np.zeros((1, main.words), np.uint64)
+        if size:
+            chosen = np.sort(np.random.default_rng(p.seed).choice(len(main), size, replace=False))
+            sample = main.codes[chosen]
+            centres = binary_kmeans(sample, n_cells, seed=p.seed, rounds=p.rounds, threads=threads)
         finder = CellFinder(centres)
-        flips = unpack_bits(some ^ finder.centres[finder(some, threads)[0]])
-        return cls(centres, choose_bits(flips, p.sketch), main, finder=finder, threads=threads)
+        cells = CellPart.of(len(centres), *_cells_of(main.codes, finder, threads))
+        return cls(centres, main.split(cells.rows, room), cells, finder=finder)
 
-    def with_delta(self, delta: Segment, cell: NDArray[np.int32]) -> ClusteredIndex:
-        """Return the same index with another later segment, the cells of whose rows are known, shape (n,)."""
-        return ClusteredIndex(
-            self.centres, self.bits, self.main, delta, main_cells=self.main_cells,
-            delta_cells=self._ordered(delta, cell), finder=self.finder, centre_sketches=self.centre_sketches,
-        )  # fmt: skip
+    def with_delta(self, delta: Segment, cell: NDArray[np.int32] | None = None) -> ClusteredIndex:
+        """Return the same index with another later segment; the cells of its rows, shape (n,), are found where not given."""
+        cells = CellPart.of(len(self.centres), self.finder(delta.codes[:])[0] if cell is None else cell)
+        later = ClusteredIndex(self.centres, self.main, self.cells, delta, cells, self.finder)
+        # What was learned of the main part still holds.
+        later.__dict__ |= {
+            name: self.__dict__[name] for name in ("_planes", "_ratio") if name in self.__dict__
+        }
+        return later
 
-    def _ordered(self, part: Segment, cell: NDArray[np.int32]) -> CellPart:
-        rows = np.argsort(cell, kind="stable").astype(np.int32)
-        starts = np.searchsorted(cell[rows], np.arange(len(self.centres) + 1)).astype(np.int32)
-        return CellPart(starts, rows, sketches_of(part.barcodes, rows, self.bits))
+    @property
+    def block(self) -> Block:
+        """What exact search reads of the main segment."""
+        return Block(*self.main.block, self.centres, self.cells)
 
     @cached_property
-    def centre_sketches(self) -> NDArray[np.uint64]:
-        """Sketches of the cells' centres, shape (sketch_words, n_cells)."""
-        return sketches_of(self.centres, np.arange(len(self.centres), dtype=np.int32), self.bits)
+    def _planes(self) -> NDArray[np.uint64]:
+        """A few words of the second halves of the centres, one word of all after the other."""
+        first = self.main.codes.head.shape[1]
+        return frozen(self.centres[:, first : first + PLANES].T, np.uint64, 2)
 
     @cached_property
     def _ratio(self) -> float:
-        """Bits in which near barcodes differ, for each bit of their sketches."""
-        part = self.main_cells
-        some = np.linspace(0, len(part.rows) - 1, min(FEW_PAIRS, len(part.rows))).astype(np.int64)
-        cell = np.searchsorted(part.starts, some, "right") - 1
-        far = pair_distances(self.main.barcodes[part.rows[some]], self.centres[cell]).sum()
-        sketched = pair_distances(part.sketches[:, some].T, self.centre_sketches[:, cell].T).sum()
-        return float(far / sketched) if sketched else 64 * self.main.words / len(self.bits)
+        """Bits in which near barcodes differ, for each bit in which their second halves do."""
+        codes, n = self.main.codes, len(self.main)
+        some = np.linspace(0, n - 1, min(PAIRS, n)).astype(np.int64)
+        centres = self.centres[np.searchsorted(self.cells.starts, some, "right") - 1]
+        whole = pair_distances(codes[self.cells.rows[some]], centres).sum()
+        half = pair_distances(codes.tail[some], centres[:, codes.head.shape[1] :]).sum()
+        return float(whole / half) if half else self.main.words / max(1, codes.tail.shape[1])
 
     def search(
         self,
@@ -210,14 +189,38 @@ class ClusteredIndex:
         most = 64 * self.main.words
         reach = most if radius is None else min(int(radius), most)
         wide = margin + 0.25 * max(0.0, log2(max(probes, 1) / 16))
-        tables = reaches(most, len(self.bits), self._ratio, wide), reaches(most, most // 2, 2.0, wide)
+        table = reaches(most, 64 * self.main.codes.tail.shape[1], self._ratio, wide)
         main, delta = self._parts
 
         def work(a: int, b: int) -> NeighbourLists:
             rows, near, counts = search_many(
-                self.centres, self.centre_sketches, self.bits, main, delta, codes[a:b], masks.allowed,
-                masks.which[a:b], probes, *tables, reach, k,
+                self.centres, self._planes, main, delta, codes[a:b], masks.allowed, masks.which[a:b], probes, table,
+                reach, k,
             )  # fmt: skip
             return NeighbourLists.from_table(rows, near, counts)
 
         return NeighbourLists.joined(in_threads(work, len(codes), threads))
+
+
+def _cells_of(codes: Codes, finder: CellFinder, threads: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Ask for the cell of each row; barcodes in two pieces are put together a few at a time."""
+    parts = [finder(codes[at : at + _CHUNK], threads) for at in range(0, max(1, len(codes)), _CHUNK)]
+    cell, near = (np.concatenate(some) for some in zip(*parts, strict=True))
+    return cell, near
+
+
+def reaches(bits: int, part: int, ratio: float, margin: float) -> NDArray[np.int64]:
+    """Return, for each distance of barcodes, the farthest part of one that is still looked at to find nearer ones.
+
+    A part that differs in s of its bits stands for a barcode that differs in about ``s * ratio``. One is looked
+    at unless it would have to be more than ``margin`` standard deviations nearer than that.
+    """
+    if np.isinf(margin):
+        return frozen(np.full(bits + 1, part), np.int64)
+    share = np.arange(part + 1) / part
+    # What the part says of its own bits is certain.
+    off = bits * np.sqrt(share * (1 - share) / part * (1 - part / bits))
+    least = np.arange(part + 1) * ratio - margin * off
+    # Where nearly no bit differs the deviation grows faster than the distance.
+    least = np.minimum.accumulate(least[::-1])[::-1]
+    return frozen(np.searchsorted(least, np.arange(bits + 1), "right") - 1, np.int64)

@@ -20,12 +20,12 @@ from napari_fish.index.arrays import (
     Mask,
     Masks,
     NeighbourLists,
-    Segment,
     as_barcodes,
     frozen,
     in_threads,
 )
 from napari_fish.index.queries import search_many, search_single
+from napari_fish.index.segment import Segment
 from napari_fish.index.sliderows import NO_LISTS, SlideRows
 from napari_fish.index.sortedkeys import directory_of
 
@@ -109,7 +109,7 @@ class GuidedIndex:
         self.main, self.by_slide = main, by_slide
         self.delta = delta if delta is not None else Segment.empty(main.words)
         self._parts = tuple(
-            (part.keys, part.offsets, part.barcodes, part.slides, directory_of(part.keys))
+            (part.keys, part.offsets, *part.codes.arrays, part.slides, directory_of(part.keys))
             for part in (self.main, self.delta)
         )
         self._rooms = threading.local()

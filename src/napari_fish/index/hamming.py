@@ -1,177 +1,42 @@
-"""Hamming distances between packed barcodes.
-
-Sixteen words at a time are compared with vector instructions, written out because LLVM unrolls a loop of
-known length into scalars before it would think of vectors, and splits one of unknown length into pieces that
-cost more than the work. LLVM picks the instructions (``vpopcntq`` where the processor has it).
-"""
+"""Hamming distances between packed barcodes."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from napari_fish.index.arrays import Barcodes, Distances, Rows, as_barcodes, frozen
+from napari_fish.index.vectors import eight_rows_of_8, eight_rows_of_16, eight_words, popcount
 from napari_fish.index.words import lowest
 
 #: Rows compared with all queries before the next ones are read: 32 KB of barcodes stay in cache.
 BLOCK = 256
 
 
-@intrinsic
-def popcount(_context: Any, _word: Any) -> Any:
-    """Count the bits of a 64-bit word."""
-
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.uint64(types.uint64), code
-
-
-@intrinsic
-def prefetch(_context: Any, table: Any, _row: Any, _column: Any) -> Any:
-    """Ask memory for an entry of a table that will be needed soon, and do not wait for it."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        number, octet = ir.IntType(32), ir.IntType(8).as_pointer()
-        ask = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(ir.VoidType(), [octet, number, number, number]),
-            "llvm.prefetch.p0",
-        )
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        there = cgutils.get_item_pointer(context, builder, signature.args[0], array, [args[1], args[2]])
-        # For reading, to be kept in all caches, data.
-        builder.call(ask, [builder.bitcast(there, octet), *(ir.Constant(number, n) for n in (0, 3, 1))])
-        return context.get_dummy_value()
-
-    return types.void(table, types.int64, types.int64), code
-
-
-def _differing_words(n: int) -> Any:
-    """Return a function that counts the bits in which n words of a row, from the first on, differ from a query's."""
-
-    @intrinsic
-    def differing(_context: Any, rows: Any, _row: Any, _first: Any, query: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            eight, word = ir.VectorType(ir.IntType(64), 8), ir.IntType(64)
-            module = builder.module
-            count = cgutils.get_or_insert_function(
-                module, ir.FunctionType(eight, [eight]), "llvm.ctpop.v8i64"
-            )
-            total = cgutils.get_or_insert_function(
-                module, ir.FunctionType(word, [eight]), "llvm.vector.reduce.add.v8i64"
-            )
-
-            def start(array_type: Any, value: Any, at: list[Any]) -> Any:
-                array = context.make_array(array_type)(context, builder, value)
-                return cgutils.get_item_pointer(context, builder, array_type, array, at)
-
-            ours = start(signature.args[0], args[0], [args[1], args[2]])
-            theirs = start(signature.args[3], args[3], [args[2]])
-            counts = ir.Constant(eight, [0] * 8)
-            for first in range(0, n, 8):
-                step = [ir.Constant(word, first)]
-                a, b = (
-                    builder.load(builder.bitcast(builder.gep(p, step), eight.as_pointer()), align=8)
-                    for p in (ours, theirs)
-                )
-                counts = builder.add(counts, builder.call(count, [builder.xor(a, b)]))
-            return builder.call(total, [counts])
-
-        return types.int64(rows, types.int64, types.int64, query), code
-
-    return differing
-
-
-#: The same for half a barcode, which is one line of memory.
-eight_words = _differing_words(8)
-_sixteen_words = _differing_words(16)
-
-
-@intrinsic
-def _eight_rows(_context: Any, rows: Any, _row: Any, query: Any, out: Any, _at: Any, _most: Any) -> Any:
-    """Write the distances of eight rows of 16 words to ``out``; return bit i set where row i is at most so far.
-
-    Adding up the lanes of one vector costs as much as comparing a row; eight vectors are added crosswise, so that
-    each lane of the last sum is the distance of one row.
-    """
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word, narrow = ir.IntType(64), ir.IntType(32)
-        eight = ir.VectorType(word, 8)
-        count = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(eight, [eight]), "llvm.ctpop.v8i64"
-        )
-
-        def start(array_type: Any, value: Any, at: list[Any]) -> Any:
-            array = context.make_array(array_type)(context, builder, value)
-            return cgutils.get_item_pointer(context, builder, array_type, array, at)
-
-        def load(pointer: Any, first: int) -> Any:
-            there = builder.gep(pointer, [ir.Constant(word, first)])
-            return builder.load(builder.bitcast(there, eight.as_pointer()), align=8)
-
-        def crosswise(a: Any, b: Any, lanes: list[int], step: int) -> Any:
-            low, high = (
-                builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(narrow, 8), [i + more for i in lanes]))
-                for more in (0, step)
-            )
-            return builder.add(low, high)
-
-        zero = ir.Constant(word, 0)
-        ours, theirs = (
-            start(signature.args[0], args[0], [args[1], zero]),
-            start(signature.args[2], args[2], [zero]),
-        )
-        query_words = [load(theirs, first) for first in (0, 8)]
-        sums = [
-            builder.add(
-                *(
-                    builder.call(count, [builder.xor(load(ours, 16 * i + 8 * j), query_words[j])])
-                    for j in (0, 1)
-                )
-            )
-            for i in range(8)
-        ]
-        for lanes, step in (
-            ([0, 8, 2, 10, 4, 12, 6, 14], 1),
-            ([0, 1, 8, 9, 4, 5, 12, 13], 2),
-            ([0, 1, 2, 3, 8, 9, 10, 11], 4),
-        ):
-            sums = [crosswise(a, b, lanes, step) for a, b in zip(sums[::2], sums[1::2], strict=True)]
-        there = builder.bitcast(
-            start(signature.args[3], args[3], [args[4]]), ir.VectorType(narrow, 8).as_pointer()
-        )
-        builder.store(builder.trunc(sums[0], ir.VectorType(narrow, 8)), there, align=4)
-        limit = builder.insert_element(ir.Constant(eight, ir.Undefined), args[5], ir.Constant(narrow, 0))
-        limit = builder.shuffle_vector(limit, limit, ir.Constant(ir.VectorType(narrow, 8), [0] * 8))
-        near = builder.icmp_signed("<=", sums[0], limit)
-        return builder.zext(builder.bitcast(near, ir.IntType(8)), word)
-
-    return types.int64(rows, types.int64, query, out, types.int64, types.int64), code
+@njit(nogil=True, cache=True)
+def distance_from(rows: Barcodes, row: int, query: Barcodes, first: int) -> Any:
+    """Return the bits in which a row differs from a query's words, from ``first`` on."""
+    total, word, words = np.int64(0), 0, rows.shape[1]
+    while word + 8 <= words:
+        total += eight_words(rows, row, word, query, first + word)
+        word += 8
+    rest = np.uint64(0)
+    for last in range(word, words):
+        rest += popcount(rows[row, last] ^ query[first + last])
+    return np.int32(total + np.int64(rest))
 
 
 @njit(nogil=True, cache=True)
 def row_distance(barcodes: Barcodes, row: int, query: Barcodes) -> Any:
     """Return the distance of one row from one query, in bits."""
-    total, word = np.int64(0), 0
-    while word + 16 <= barcodes.shape[1]:
-        total += _sixteen_words(barcodes, row, word, query)
-        word += 16
-    rest = np.uint64(0)
-    for last in range(word, barcodes.shape[1]):
-        rest += popcount(barcodes[row, last] ^ query[last])
-    return np.int32(total + np.int64(rest))
+    return distance_from(barcodes, row, query, 0)
 
 
 @njit(nogil=True, cache=True)
-def add_bits(word: int, first: int, hits: Distances, found: int) -> Any:
+def _add_bits(word: int, first: int, hits: Distances, found: int) -> Any:
     """Add the positions of bits, counted from ``first``, to a list; return its length."""
     while word:
         hits[found] = first + lowest(word)
@@ -181,33 +46,42 @@ def add_bits(word: int, first: int, hits: Distances, found: int) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def near_rows(
-    barcodes: Barcodes, start: int, stop: int, query: Barcodes, most: int, out: Distances, hits: Distances
-) -> Any:  # fmt: skip
-    """Write the distances of rows ``start:stop`` to the front of ``out``, and which are at most so far to ``hits``.
+def _eight_rows(rows: Barcodes, row: int, query: Barcodes, first: int, out: Distances, at: int, most: int) -> Any:  # fmt: skip
+    """Compare eight rows of 8 or 16 words; see :mod:`napari_fish.index.vectors`."""
+    if rows.shape[1] == 8:
+        return eight_rows_of_8(rows, row, query, first, out, at, most)
+    return eight_rows_of_16(rows, row, query, first, out, at, most)
 
-    Hits are counted from ``start``; return how many there are.
+
+@njit(nogil=True, cache=True)
+def near_rows(
+    rows: Barcodes, start: int, stop: int, query: Barcodes, first: int, most: int, out: Distances, hits: Distances
+) -> Any:  # fmt: skip
+    """Compare rows ``start:stop`` with a query's words, from ``first`` on.
+
+    Distances are written to the front of ``out``, and which rows are at most so far to ``hits``, counted from ``start``;
+    return how many there are.
     """
     found = 0
-    if barcodes.shape[1] != 16 or stop - start < 8:
+    if (rows.shape[1] != 8 and rows.shape[1] != 16) or stop - start < 8:
         for row in range(start, stop):
-            out[row - start] = row_distance(barcodes, row, query)
+            out[row - start] = distance_from(rows, row, query, first)
             hits[found] = row - start
             found += out[row - start] <= most
         return found
     row = start
     while row + 8 <= stop:
         # The hits of 64 rows are bits of one word: looking for them eight by eight would cost a wrong guess each.
-        near, first = np.int64(0), row
-        while row + 8 <= stop and row < first + 64:
-            near |= _eight_rows(barcodes, row, query, out, row - start, most) << (row - first)
+        near, begin = np.int64(0), row
+        while row + 8 <= stop and row < begin + 64:
+            near |= _eight_rows(rows, row, query, first, out, row - start, most) << (row - begin)
             row += 8
-        found = add_bits(near, first - start, hits, found)
+        found = _add_bits(near, begin - start, hits, found)
     if row < stop:
         # The last few rows, with some before them that are done already.
         done = row - (stop - 8)
-        near = _eight_rows(barcodes, stop - 8, query, out, stop - 8 - start, most) >> done << done
-        found = add_bits(near, stop - 8 - start, hits, found)
+        near = _eight_rows(rows, stop - 8, query, first, out, stop - 8 - start, most) >> done << done
+        found = _add_bits(near, stop - 8 - start, hits, found)
     return found
 
 
@@ -217,7 +91,7 @@ def distances_into(barcodes: Barcodes, start: int, stop: int, query: Barcodes, o
     row = start
     if barcodes.shape[1] == 16:
         while row + 8 <= stop:
-            _eight_rows(barcodes, row, query, out, row - start, -1)
+            eight_rows_of_16(barcodes, row, query, 0, out, row - start, -1)
             row += 8
     while row < stop:
         out[row - start] = row_distance(barcodes, row, query)
@@ -228,12 +102,14 @@ def distances_into(barcodes: Barcodes, start: int, stop: int, query: Barcodes, o
 def keep_if_near(
     distance: int, row: int, best: Distances, best_rows: Rows, count: int, radius: int
 ) -> Any:  # fmt: skip
-    """Insert a row into one query's sorted k best; ties keep the order in which rows come."""
+    """Insert a row into one query's k best, sorted by distance, equal ones by row."""
     k = len(best)
-    if distance > radius or (count == k and distance >= best[k - 1]):
+    if distance > radius:
+        return count
+    if count == k and (distance > best[k - 1] or (distance == best[k - 1] and row > best_rows[k - 1])):
         return count
     at = count if count < k else k - 1
-    while at > 0 and best[at - 1] > distance:
+    while at > 0 and (best[at - 1] > distance or (best[at - 1] == distance and best_rows[at - 1] > row)):
         best[at] = best[at - 1]
         best_rows[at] = best_rows[at - 1]
         at -= 1

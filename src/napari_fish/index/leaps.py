@@ -9,12 +9,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from napari_fish.index.arrays import Barcodes
-from napari_fish.index.hamming import row_distance
+from napari_fish.index.codes import code_distance
 
 
 @njit(nogil=True, cache=True)
 def nearest_row(
-    start: int, stop: int, barcodes: Barcodes, slides: NDArray[np.int32], query: Barcodes,
+    start: int, stop: int, head: Barcodes, tail: Barcodes, place: NDArray[np.int32],
+    slides: NDArray[np.int32], query: Barcodes,
     allowed: NDArray[np.bool_], mask: int,
 ) -> Any:  # fmt: skip
     """Return (distance, row) of the nearest allowed mosaic of those under a key; row -1 where there is none."""
@@ -22,7 +23,7 @@ def nearest_row(
     for row in range(start, stop):
         if len(allowed) and not allowed[mask, slides[row]]:
             continue
-        distance = row_distance(barcodes, row, query)
+        distance = code_distance(head, tail, place, row, query)
         if distance < best:
             best, best_row = distance, np.int64(row)
     return best, best_row
@@ -60,7 +61,8 @@ def _next_listed(offsets: NDArray[np.int32], at: int, far: int, step: int, liste
 
 @njit(nogil=True, cache=True)
 def run_listed(
-    keys: NDArray[np.int64], offsets: NDArray[np.int32], barcodes: Barcodes, slides: NDArray[np.int32],
+    keys: NDArray[np.int64], offsets: NDArray[np.int32], head: Barcodes, tail: Barcodes, place: NDArray[np.int32],
+    slides: NDArray[np.int32],
     at: int, end: int, step: int, query: Barcodes, allowed: NDArray[np.bool_], mask: int, listed: NDArray[np.int32],
     most: int, limits: NDArray[np.int64], state: NDArray[np.int64], accepted: NDArray[np.int64],
     rows: NDArray[np.int64], distances: NDArray[np.int32],
@@ -76,7 +78,9 @@ def run_listed(
         state[2] += abs(found - at)
         at = found
         if at != end:
-            best, row = nearest_row(offsets[at], offsets[at + 1], barcodes, slides, query, allowed, mask)
+            best, row = nearest_row(
+                offsets[at], offsets[at + 1], head, tail, place, slides, query, allowed, mask
+            )
             state[1] += 1
             if best <= most:
                 n = state[0]

@@ -9,28 +9,49 @@ from numba import njit
 from numpy.typing import NDArray
 
 from napari_fish.index.arrays import Barcodes
-from napari_fish.index.hamming import BLOCK, eight_words, keep_if_near, prefetch, row_distance
-from napari_fish.index.sketches import expect_cell, near_sketches, sketch_into
+from napari_fish.index.codes import code_distance
+from napari_fish.index.hamming import distance_from, keep_if_near, near_rows, row_distance
+from napari_fish.index.vectors import eight_columns, popcount, prefetch
 from napari_fish.index.words import lowest
 
 # Centres compared in full: so many for each cell that is wanted, and never fewer than so many.
 CENTRES_A_PROBE, FEWEST_CENTRES = 4, 64
-# Rows lie anywhere in memory. So many wait to be compared in full; they are asked for so many rows before that.
-WAITING, AHEAD = 256, 32
-# First halves compared before the second ones of those that are left.
-HALVES = 64
+# First halves lie anywhere in memory: they are asked for so many rows before they are compared.
+AHEAD = 24
+# Rows of a cell whose second halves are compared at once, and how many are asked for before the cell is reached.
+STRETCH, EXPECTED = 1024, 256
+_NO_MASK = np.empty(0, np.bool_)
+
+
+@njit(nogil=True, cache=True)
+def _near_columns(
+    planes: NDArray[np.uint64], start: int, stop: int, query: Barcodes, first: int, most: int, out: NDArray[np.int32]
+) -> Any:  # fmt: skip
+    """Compare at most 64 columns with a query's words; return bit i set where ``start + i`` is at most so far."""
+    near, column = np.int64(0), start
+    while len(planes) == 4 and column + 8 <= stop:
+        near |= eight_columns(planes, column, query, first, out, column - start, most) << (column - start)
+        column += 8
+    while column < stop:
+        distance = np.uint64(0)
+        for word in range(len(planes)):
+            distance += popcount(planes[word, column] ^ query[first + word])
+        out[column - start] = distance
+        near |= np.int64(np.int64(distance) <= most) << (column - start)
+        column += 1
+    return near
 
 
 @njit(nogil=True, cache=True)
 def _nearest_centres(
-    planes: NDArray[np.uint64], sketch: NDArray[np.uint64], wanted: int, tally: NDArray[np.int64],
+    planes: NDArray[np.uint64], query: Barcodes, first: int, wanted: int, tally: NDArray[np.int64],
     cells: NDArray[np.int64], near: NDArray[np.int32], block: NDArray[np.int32],
 ) -> Any:  # fmt: skip
-    """Write the cells whose centres have the nearest sketches to ``cells``; return how many, at least those wanted."""
-    n, within, reach = 0, 0, len(tally) - 1
+    """Write the cells whose centres are nearest, by a few words, to ``cells``; return how many, at least those wanted."""
+    n, within, reach = 0, 0, 64 * len(planes)
     tally[:] = 0
     for begin in range(0, planes.shape[1], 64):
-        hits = near_sketches(planes, begin, min(begin + 64, planes.shape[1]), sketch, reach, block)
+        hits = _near_columns(planes, begin, min(begin + 64, planes.shape[1]), query, first, reach, block)
         while hits:
             i = lowest(hits)
             hits &= hits - 1
@@ -51,10 +72,10 @@ def _nearest_centres(
 
 @njit(nogil=True, cache=True)
 def _nearest_first(
-    cells: NDArray[np.int64], near: NDArray[np.int32], n: int, wanted: int, starts: NDArray[np.int64],
-    order: NDArray[np.int64],
+    items: NDArray[np.int64], near: NDArray[np.int32], n: int, wanted: int, starts: NDArray[np.int64],
+    order: NDArray[np.int64], order_near: NDArray[np.int32],
 ) -> None:  # fmt: skip
-    """Write the nearest of n cells to ``order``, nearest first, equal ones as they come."""
+    """Write the nearest of n items to ``order``, nearest first, equal ones as they come, and how near they are."""
     low, high = near[:n].min(), near[:n].max()
     starts[low : high + 2] = 0
     for i in range(n):
@@ -65,160 +86,106 @@ def _nearest_first(
         at = starts[near[i]]
         starts[near[i]] += 1
         if at < wanted:
-            order[at] = cells[i]
-
-
-@njit(nogil=True, cache=True)
-def _shortlist(
-    of_row: NDArray[np.int32], planes: NDArray[np.uint64], slides: NDArray[np.int32], first: int, start: int, stop: int, sketch: NDArray[np.uint64], allowed: NDArray[np.bool_], mask: int, reach: int,
-    rows: NDArray[np.int64], near: NDArray[np.int32], n: int, block: NDArray[np.int32],
-) -> Any:  # fmt: skip
-    """Add the rows of one cell whose sketches are within reach; return the list's length."""
-    for begin in range(start, stop, 64):
-        hits = near_sketches(planes, begin, min(begin + 64, stop), sketch, reach, block)
-        while hits:
-            i = lowest(hits)
-            hits &= hits - 1
-            row = np.int64(of_row[begin + i])
-            if len(allowed) and not allowed[mask, slides[row]]:
-                continue
-            rows[n], near[n] = row + first, block[i]
-            n += 1
-    return n
-
-
-@njit(nogil=True, cache=True)
-def _sort(
-    rows: NDArray[np.int64], near: NDArray[np.int32], n: int, starts: NDArray[np.int64],
-    sorted_rows: NDArray[np.int64], sorted_near: NDArray[np.int32],
-) -> None:  # fmt: skip
-    """Write rows to other arrays in the order of their sketches' distances."""
-    starts[:] = 0
-    for i in range(n):
-        starts[near[i] + 1] += 1
-    for d in range(1, len(starts)):
-        starts[d] += starts[d - 1]
-    for i in range(n):
-        at = starts[near[i]]
-        starts[near[i]] += 1
-        sorted_rows[at], sorted_near[at] = rows[i], near[i]
+            order[at], order_near[at] = items[i], near[i]
 
 
 @njit(nogil=True, cache=True)
 def _compare(
-    main: Barcodes, delta: Barcodes, query: Barcodes, rows: NDArray[np.int64], near: NDArray[np.int32], n: int,
-    reaches: NDArray[np.int64], half_reaches: NDArray[np.int64], radius: int, best: NDArray[np.int32],
-    best_rows: NDArray[np.int64], count: int,
+    head: Barcodes, query: Barcodes, rows: NDArray[np.int64], near: NDArray[np.int32], n: int,
+    reaches: NDArray[np.int64], radius: int, best: NDArray[np.int32], best_rows: NDArray[np.int64], count: int,
 ) -> Any:  # fmt: skip
-    """Offer rows to the k best, as long as their sketches are within a reach that shrinks; return how many there are.
-
-    The second half of a barcode is read only where the first leaves a chance.
-    """
-    k, in_main, in_halves = len(best), len(main), main.shape[1] == 16
-    bound = best[k - 1] if count == k else radius
+    """Add first halves to the distances of second ones, as long as these are within a reach that shrinks."""
+    k = len(best)
+    reach = reaches[best[k - 1] if count == k else radius]
     for i in range(min(AHEAD, n)):
-        if rows[i] < in_main:
-            prefetch(main, rows[i], 0)
-    for begin in range(0, n, HALVES):
-        reach, half_reach, left = reaches[bound], half_reaches[bound], begin
-        for i in range(begin, min(begin + HALVES, n)):
-            ahead = rows[min(i + AHEAD, n - 1)]
-            if ahead < in_main:
-                prefetch(main, ahead, 0)
-            if near[i] > reach:
-                continue
-            row = rows[i]
-            if not in_halves or row >= in_main:
-                if row < in_main:
-                    distance = row_distance(main, row, query)
-                else:
-                    distance = row_distance(delta, row - in_main, query)
-                count = keep_if_near(distance, row, best, best_rows, count, radius)
-                continue
-            # No branch: whether a row is left cannot be guessed.
-            half = eight_words(main, row, 0, query)
-            rows[left], near[left] = row, half
-            is_left = np.int64(half <= half_reach)
-            prefetch(main, row, 8 * is_left)
-            left += int(is_left)
-        for i in range(begin, left):
-            distance = near[i] + eight_words(main, rows[i], 8, query)
-            if distance < best[k - 1]:
-                count = keep_if_near(distance, rows[i], best, best_rows, count, radius)
-        bound = best[k - 1] if count == k else radius
+        prefetch(head, rows[i], 0)
+    for i in range(n):
+        if i + AHEAD < n:
+            prefetch(head, rows[i + AHEAD], 0)
+        if near[i] > reach:
+            continue
+        distance = near[i] + distance_from(head, rows[i], query, 0)
+        if distance < best[k - 1]:
+            count = keep_if_near(distance, rows[i], best, best_rows, count, radius)
+            reach = reaches[best[k - 1] if count == k else radius]
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _look_into(
+    head: Barcodes, tail: Barcodes, of_place: NDArray[np.int32], slides: NDArray[np.int32], start: int, stop: int,
+    query: Barcodes, mine: NDArray[np.bool_], is_first: bool, reaches: NDArray[np.int64], radius: int,
+    best: NDArray[np.int32], best_rows: NDArray[np.int64], count: int, room: Any,
+) -> Any:  # fmt: skip
+    """Offer the rows of one cell to the k best; return how many there are."""
+    out, hits, rows, near, sorted_rows, sorted_near, starts = room
+    k, words = len(best), head.shape[1]
+    for begin in range(start, stop, STRETCH):
+        end = min(begin + STRETCH, stop)
+        reach = reaches[best[k - 1] if count == k else radius]
+        found, n = near_rows(tail, begin, end, query, words, reach, out, hits), 0
+        for i in range(found):
+            row = np.int64(of_place[begin + hits[i]])
+            rows[n], near[n] = row, out[hits[i]]
+            n += 1 if not len(mine) else int(mine[slides[row]])
+        if is_first and n:
+            # The nearest second halves first: they shrink the reach.
+            _nearest_first(rows, near, n, n, starts, sorted_rows, sorted_near)
+            count = _compare(
+                head, query, sorted_rows, sorted_near, n, reaches, radius, best, best_rows, count
+            )
+        else:
+            count = _compare(head, query, rows, near, n, reaches, radius, best, best_rows, count)
     return count
 
 
 @njit(nogil=True, cache=True)
 def search_many(
-    centres: Barcodes, centre_planes: NDArray[np.uint64], bits: NDArray[np.int32], main: Any, delta: Any,
-    queries: Barcodes, allowed: NDArray[np.bool_], which: NDArray[np.int64], probes: int,
-    reaches: NDArray[np.int64], half_reaches: NDArray[np.int64], radius: int, k: int,
+    centres: Barcodes, planes: NDArray[np.uint64], main: Any, delta: Any, queries: Barcodes,
+    allowed: NDArray[np.bool_], which: NDArray[np.int64], probes: int, reaches: NDArray[np.int64], radius: int, k: int,
 ) -> Any:  # fmt: skip
-    """Search for each query; a part is (cell starts, rows, sketches, barcodes, slides).
+    """Search for each query; a part is (cell starts, rows in cell order, head, tail, place, slides).
 
-    Cells come nearest first, and what is found in one shrinks the reach in the next.
+    Cells come nearest first, and what is found in one shrinks the reach in the next. The tails of the main part lie in
+    cell order.
     """
-    starts, of_row, planes, barcodes, slides = main
-    more_starts, more_of_row, more_planes, more_barcodes, more_slides = delta
-    n, first_more, n_cells = len(queries), len(barcodes), len(centres)
+    starts, of_place, head, tail, _, slides = main
+    more_starts, more_of_place, more_head, more_tail, more_place, more_slides = delta
+    n, first_more, n_cells = len(queries), len(head), len(centres)
     best = np.full((n, k), radius + 1, np.int32)
     best_rows = np.zeros((n, k), np.int64)
     counts = np.zeros(n, np.int64)
-    sketches = np.zeros((len(planes), n), np.uint64)
-    sketch_into(queries, np.arange(n).astype(np.int32), bits, sketches)
-    row_table = of_row.reshape((1, len(of_row)))
     probes = min(probes, n_cells)
     wanted = min(n_cells, max(FEWEST_CENTRES, CENTRES_A_PROBE * probes))
     cells, from_centre = np.empty(n_cells, np.int64), np.empty(n_cells, np.int32)
-    order = np.empty(probes, np.int64)
-    buckets, tally = np.empty(64 * centres.shape[1] + 2, np.int64), np.empty(len(bits) + 2, np.int64)
+    order, order_near = np.empty(probes, np.int64), np.empty(probes, np.int32)
+    buckets, tally = np.empty(64 * centres.shape[1] + 2, np.int64), np.empty(64 * len(planes) + 2, np.int64)
     block = np.empty(64, np.int32)
-    rows, near = np.empty(2 * BLOCK, np.int64), np.empty(2 * BLOCK, np.int32)
-    sorted_rows, sorted_near = np.empty(2 * BLOCK, np.int64), np.empty(2 * BLOCK, np.int32)
+    room = (
+        np.empty(STRETCH, np.int32), np.empty(STRETCH, np.int32), np.empty(STRETCH + 1, np.int64),
+        np.empty(STRETCH + 1, np.int32), np.empty(STRETCH, np.int64), np.empty(STRETCH, np.int32), buckets,
+    )  # fmt: skip
     for q in range(n):
-        query, sketch, mask = queries[q], np.ascontiguousarray(sketches[:, q]), which[q]
-        some = _nearest_centres(centre_planes, sketch, wanted, tally, cells, from_centre, block)
+        query, count = queries[q], 0
+        mine = allowed[which[q]] if len(allowed) else _NO_MASK
+        some = _nearest_centres(planes, query, head.shape[1], wanted, tally, cells, from_centre, block)
         for i in range(some):
             from_centre[i] = row_distance(centres, cells[i], query)
-        _nearest_first(cells, from_centre, some, probes, buckets, order)
-        length, count = 0, 0
+        _nearest_first(cells, from_centre, some, probes, buckets, order, order_near)
         for i in range(probes):
             cell = order[i]
             if i + 1 < probes:
-                expect_cell(planes, row_table, starts[order[i + 1]], starts[order[i + 1] + 1])
-            size = starts[cell + 1] - starts[cell] + more_starts[cell + 1] - more_starts[cell]
-            if length + size > len(rows):
-                rows, near = _grown(rows, near, length, 2 * (length + size))
-                sorted_rows, sorted_near = np.empty(len(rows), np.int64), np.empty(len(rows), np.int32)
-            reach = reaches[best[q, k - 1] if count == k else radius]
-            length = _shortlist(
-                of_row, planes, slides, 0, starts[cell], starts[cell + 1], sketch, allowed, mask, reach, rows, near,
-                length, block,
+                next_start = starts[order[i + 1]]
+                for place in range(next_start, min(next_start + EXPECTED, starts[order[i + 1] + 1])):
+                    prefetch(tail, place, 0)
+            count = _look_into(
+                head, tail, of_place, slides, starts[cell], starts[cell + 1], query, mine, i == 0, reaches, radius,
+                best[q], best_rows[q], count, room,
             )  # fmt: skip
-            if more_starts[cell + 1] > more_starts[cell]:
-                length = _shortlist(
-                    more_of_row, more_planes, more_slides, first_more, more_starts[cell], more_starts[cell + 1],
-                    sketch, allowed, mask, reach, rows, near, length, block,
-                )  # fmt: skip
-            if length < WAITING and 0 < i < probes - 1:
-                continue
-            if i == 0:
-                # The nearest sketches first: they shrink the reach.
-                _sort(rows, near, length, tally, sorted_rows, sorted_near)
-                rows, near, sorted_rows, sorted_near = sorted_rows, sorted_near, rows, near
-            count = _compare(
-                barcodes, more_barcodes, query, rows, near, length, reaches, half_reaches, radius, best[q],
-                best_rows[q], count,
-            )  # fmt: skip
-            length = 0
+            for at in range(more_starts[cell], more_starts[cell + 1]):
+                row = more_of_place[at]
+                if not len(mine) or mine[more_slides[row]]:
+                    distance = code_distance(more_head, more_tail, more_place, row, query)
+                    count = keep_if_near(distance, first_more + row, best[q], best_rows[q], count, radius)
         counts[q] = count
     return best_rows, best, counts
-
-
-@njit(nogil=True, cache=True)
-def _grown(rows: NDArray[np.int64], near: NDArray[np.int32], n: int, room: int) -> Any:
-    """Return the first n of a list with more room."""
-    more_rows, more_near = np.empty(room, np.int64), np.empty(room, np.int32)
-    more_rows[:n], more_near[:n] = rows[:n], near[:n]
-    return more_rows, more_near

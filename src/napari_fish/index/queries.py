@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from napari_fish.index.arrays import Barcodes
-from napari_fish.index.hamming import row_distance
+from napari_fish.index.codes import code_distance
 from napari_fish.index.results import append, sorted_by_distance
 from napari_fish.index.sortedkeys import lower_bound
 from napari_fish.index.walks import STRETCH_ROWS, search_one
@@ -17,14 +17,15 @@ from napari_fish.index.walks import STRETCH_ROWS, search_one
 
 @njit(nogil=True, cache=True)
 def _every_row(
-    start: int, stop: int, first: int, barcodes: Barcodes, slides: NDArray[np.int32], query: Barcodes,
+    start: int, stop: int, first: int, head: Barcodes, tail: Barcodes, place: NDArray[np.int32],
+    slides: NDArray[np.int32], query: Barcodes,
     allowed: NDArray[np.bool_], mask: int, most: int, found: Any,
 ) -> Any:  # fmt: skip
     """Add all allowed mosaics of a key within the threshold."""
     for row in range(start, stop):
         if len(allowed) and not allowed[mask, slides[row]]:
             continue
-        distance = row_distance(barcodes, row, query)
+        distance = code_distance(head, tail, place, row, query)
         if distance <= most:
             found = append(found, first + row, distance)
     return found
@@ -40,13 +41,24 @@ def _with_every_row(
     for i in range(n):
         first = 0
         for part in (main, delta):
-            keys, offsets, barcodes, slides, directory = part
+            keys, offsets, head, tail, place, slides, directory = part
             at = lower_bound(keys, directory, accepted[i])
             if at < len(keys) and keys[at] == accepted[i]:
                 found = _every_row(
-                    offsets[at], offsets[at + 1], first, barcodes, slides, query, allowed, mask, most, found
+                    offsets[at],
+                    offsets[at + 1],
+                    first,
+                    head,
+                    tail,
+                    place,
+                    slides,
+                    query,
+                    allowed,
+                    mask,
+                    most,
+                    found,
                 )
-            first += len(barcodes)
+            first += len(head)
     return found
 
 
@@ -56,7 +68,7 @@ def search_many(
     which: NDArray[np.int64], listed: NDArray[np.int32], spans: NDArray[np.int64], walks: NDArray[np.int64],
     numbers: NDArray[np.int64], accepted: NDArray[np.int64], found_rows: NDArray[np.int64], found_distances: NDArray[np.int32],
 ) -> Any:  # fmt: skip
-    """Search for each query; a part is (keys, offsets, barcodes, slides, directory).
+    """Search for each query; a part is (keys, offsets, head, tail, place, slides, directory).
 
     Where a mask leaves few rows, these are ``listed[spans[mask, 0]:spans[mask, 1]]``; a mask without a list has -1. The last
     three are room for as many keys as all walks may accept.

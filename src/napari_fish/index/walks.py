@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from napari_fish.index.arrays import UNIVERSE, Barcodes
-from napari_fish.index.hamming import near_rows
+from napari_fish.index.codes import near_codes
 from napari_fish.index.leaps import key_of, nearest_row, run_listed
 from napari_fish.index.sortedkeys import lower_bound
 
@@ -100,7 +100,8 @@ def _excluded_keys(
 
 @njit(nogil=True, cache=True)
 def _run(
-    keys: NDArray[np.int64], offsets: NDArray[np.int32], barcodes: Barcodes, slides: NDArray[np.int32],
+    keys: NDArray[np.int64], offsets: NDArray[np.int32], head: Barcodes, tail: Barcodes, place: NDArray[np.int32],
+    slides: NDArray[np.int32],
     at: int, end: int, step: int, first: int, query: Barcodes, allowed: NDArray[np.bool_], mask: int,
     most: int, limits: NDArray[np.int64], state: NDArray[np.int64], accepted: NDArray[np.int64],
     rows: NDArray[np.int64], distances: NDArray[np.int32], near: NDArray[np.int32], hits: NDArray[np.int32],
@@ -136,7 +137,7 @@ def _run(
             if mostly and out:
                 empty = _excluded_keys(offsets, slides, low, low + stretch, mine, hits, out)
             if mostly and skipped + empty <= limits[1]:
-                found = near_rows(barcodes, begin, stop, query, most, near, hits)
+                found = near_codes(head, tail, place, begin, stop, query, most, near, hits)
                 n = _accept(
                     keys, offsets, slides, low, low + stretch, step, first, mine, found, n, accepted, rows,
                     distances, near, hits,
@@ -146,7 +147,9 @@ def _run(
                 at += step * stretch
                 continue
         for _ in range(stretch):
-            best, best_row = nearest_row(offsets[at], offsets[at + 1], barcodes, slides, query, allowed, mask)
+            best, best_row = nearest_row(
+                offsets[at], offsets[at + 1], head, tail, place, slides, query, allowed, mask
+            )
             if best_row < 0:
                 if skipped == limits[1]:
                     state[3] = 1
@@ -185,9 +188,9 @@ def search_one(
     """
     paper, most = numbers[0], numbers[2]
     limits = np.array([numbers[1], numbers[4]])
-    keys, offsets, barcodes, slides, directory = main
-    more_keys, more_offsets, more_barcodes, more_slides, more_directory = delta
-    first_more = np.int64(len(barcodes))
+    keys, offsets, head, tail, place, slides, directory = main
+    more_keys, more_offsets, more_head, more_tail, more_place, more_slides, more_directory = delta
+    first_more = np.int64(len(head))
     cut = 0
     state = np.zeros(4, np.int64)
     up, down = np.int64(-1), np.int64(UNIVERSE)
@@ -221,12 +224,12 @@ def search_one(
                 run_end = _position_after(keys, directory, more_keys[more_at], step)
             if at != run_end and is_listed:
                 at = run_listed(
-                    keys, offsets, barcodes, slides, at, run_end, step, query, allowed, mask, listed, most, limits,
+                    keys, offsets, head, tail, place, slides, at, run_end, step, query, allowed, mask, listed, most, limits,
                     state, accepted, rows, distances,
                 )  # fmt: skip
             elif at != run_end:
                 at = _run(
-                    keys, offsets, barcodes, slides, at, run_end, step, 0, query, allowed, mask, most, limits,
+                    keys, offsets, head, tail, place, slides, at, run_end, step, 0, query, allowed, mask, most, limits,
                     state, accepted, rows, distances, near, hits,
                 )  # fmt: skip
             elif at != end and keys[at] == more_keys[more_at]:
@@ -249,7 +252,7 @@ def search_one(
                 more_at += step
             else:
                 more_at = _run(
-                    more_keys, more_offsets, more_barcodes, more_slides, more_at, more_at + step, step,
+                    more_keys, more_offsets, more_head, more_tail, more_place, more_slides, more_at, more_at + step, step,
                     first_more, query, allowed, mask, most, limits, state, accepted, rows, distances, near, hits,
                 )  # fmt: skip
         cut += state[3]
@@ -268,12 +271,14 @@ def _visit_both(
     rows: NDArray[np.int64], distances: NDArray[np.int32],
 ) -> None:  # fmt: skip
     """Visit a key that both parts have; of equally near mosaics that of the main part counts."""
-    keys, offsets, barcodes, slides, _ = main
-    best, row = nearest_row(offsets[at], offsets[at + 1], barcodes, slides, query, allowed, mask)
+    keys, offsets, head, tail, place, slides, _ = main
+    best, row = nearest_row(offsets[at], offsets[at + 1], head, tail, place, slides, query, allowed, mask)
     more = delta[1]
-    other, other_row = nearest_row(more[more_at], more[more_at + 1], delta[2], delta[3], query, allowed, mask)
+    other, other_row = nearest_row(
+        more[more_at], more[more_at + 1], delta[2], delta[3], delta[4], delta[5], query, allowed, mask
+    )
     if other < best:
-        best, row = other, len(barcodes) + other_row
+        best, row = other, len(head) + other_row
     if row < 0:
         if state[2] == limits[1]:
             state[3] = 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from napari_fish.index.arrays import Segment
 from napari_fish.index.clustered import ClusteredIndex, ClusterParams
 from napari_fish.index.exact import exact_neighbours
 from napari_fish.index.guided import GuidedIndex
 from napari_fish.index.minima import minima
+from napari_fish.index.segment import Segment
 
 
 def warm_up(words: int = 16) -> None:
@@ -22,9 +22,10 @@ def warm_up(words: int = 16) -> None:
     codes = np.arange(8 * words, dtype=np.uint64).reshape(8, words)
     segment, _ = Segment.from_rows(np.arange(8), codes, np.zeros(8))
     mask = np.ones(1, np.bool_)
-    guided = GuidedIndex(segment)
+    cells = ClusteredIndex.train(segment, ClusterParams(cells=2, rounds=1))
+    cells.search(codes[:1], k=2, mask=mask)
+    guided = GuidedIndex(cells.main)
     guided.search([0], codes[:1], mask=mask)
     guided.search([0, 1], codes[:2], mask=mask)
-    exact_neighbours([(segment.barcodes, segment.slides)], codes[:2], k=2, mask=mask)
-    ClusteredIndex.train(segment, ClusterParams(cells=2, rounds=1)).search(codes[:1], k=2, mask=mask)
+    exact_neighbours([cells.main.block], codes[:2], k=2, mask=mask)
     minima(codes, [0, 8], codes[:1])

@@ -1,0 +1,132 @@
+"""Barcodes of many rows, in one piece or in two: half of each in the order of the rows, half in another order.
+
+Walks along the keys and scans of everything read the first halves, one after the other; clustered search reads the second
+halves, which lie cell by cell. Either half says of most rows that they are too far, and for the others the half that is
+missing is fetched. So both ways of reading have memory in their order, and every barcode is kept once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from napari_fish.errors import DatabaseError
+from napari_fish.index.arrays import Barcodes, Distances, frozen
+from napari_fish.index.hamming import distance_from, near_rows
+from napari_fish.index.vectors import prefetch
+
+# Second halves lie anywhere in memory: they are asked for so many rows before they are compared.
+AHEAD = 16
+_CHUNK = 1 << 16
+
+#: Makes an array to be filled: its name, shape and type.
+Room = Callable[[str, tuple[int, ...], DTypeLike], NDArray[Any]]
+
+
+def in_memory(_name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Make an array in memory."""
+    return np.empty(shape, dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """Packed barcodes.
+
+    Attributes
+    ----------
+    head : uint64, shape (n_rows, head_words)
+        The first words of each row; all of them where they are in one piece.
+    tail : uint64, shape (n_rows, tail_words)
+        The other words, in an order of their own; no words where they are in one piece.
+    place : int32, shape (n_rows,) or (0,)
+        The tail of row ``i`` is ``tail[place[i]]``.
+    """
+
+    head: Barcodes
+    tail: Barcodes
+    place: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        for name, dtype, ndim in (("head", np.uint64, 2), ("tail", np.uint64, 2), ("place", np.int32, 1)):
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype, ndim))
+        if self.tail.shape[1] and not len(self.head) == len(self.tail) == len(self.place):
+            raise DatabaseError("The halves of the barcodes do not fit each other.")
+
+    @classmethod
+    def whole(cls, barcodes: ArrayLike | Codes) -> Codes:
+        """Take barcodes, shape (n_rows, words), in one piece; leave those that are codes already."""
+        if isinstance(barcodes, Codes):
+            return barcodes
+        return cls(np.asarray(barcodes), np.empty((0, 0), np.uint64), np.empty(0, np.int32))
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+    @property
+    def words(self) -> int:
+        """64-bit words a barcode."""
+        return int(self.head.shape[1] + self.tail.shape[1])
+
+    @property
+    def arrays(self) -> tuple[Barcodes, Barcodes, NDArray[np.int32]]:
+        """Head, tail and place, as kernels take them."""
+        return self.head, self.tail, self.place
+
+    def __getitem__(self, rows: Any) -> Barcodes:
+        """Return the whole barcodes of rows, shape (n, words)."""
+        head: Barcodes = self.head[rows]
+        return np.concatenate([head, self.tail[self.place[rows]]], axis=-1) if self.tail.shape[1] else head
+
+    def split(self, order: NDArray[np.int32], room: Room = in_memory) -> Codes:
+        """Return the same barcodes in two pieces, the tails of rows in the order given, shape (n_rows,)."""
+        n, head_words = len(self), self.words // 2
+        head, tail = (
+            room(name, (n, words), np.uint64)
+            for name, words in (("head", head_words), ("tail", self.words - head_words))
+        )
+        place = room("place", (n,), np.int32)
+        place[order] = np.arange(n, dtype=np.int32)
+        for start in range(0, n, _CHUNK):
+            at = slice(start, start + _CHUNK)
+            head[at] = self[at][:, :head_words]
+            tail[at] = self[order[at]][:, head_words:]
+        return Codes(head, tail, place)
+
+
+@njit(nogil=True, cache=True)
+def code_distance(head: Barcodes, tail: Barcodes, place: NDArray[np.int32], row: int, query: Barcodes) -> Any:
+    """Return the distance of one row from one query, in bits."""
+    distance = distance_from(head, row, query, 0)
+    if tail.shape[1]:
+        distance += distance_from(tail, place[row], query, head.shape[1])
+    return distance
+
+
+@njit(nogil=True, cache=True)
+def near_codes(
+    head: Barcodes, tail: Barcodes, place: NDArray[np.int32], start: int, stop: int, query: Barcodes, most: int,
+    out: Distances, hits: Distances,
+) -> Any:  # fmt: skip
+    """Write which of rows ``start:stop`` are at most so far to ``hits``, counted from ``start``, and their distances to ``out``.
+
+    What is written to ``out`` for other rows means nothing. Return how many hits there are.
+    """
+    found = near_rows(head, start, stop, query, 0, most, out, hits)
+    if not tail.shape[1]:
+        return found
+    for i in range(min(AHEAD, found)):
+        prefetch(tail, place[start + hits[i]], 0)
+    kept = 0
+    for i in range(found):
+        if i + AHEAD < found:
+            prefetch(tail, place[start + hits[i + AHEAD]], 0)
+        hit = hits[i]
+        distance = out[hit] + distance_from(tail, place[start + hit], query, head.shape[1])
+        out[hit], hits[kept] = distance, hit
+        kept += distance <= most
+    return kept

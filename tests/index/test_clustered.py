@@ -82,6 +82,23 @@ def test_a_wider_margin_reaches_further_and_an_infinite_one_everywhere() -> None
     assert (all_rows == 256).all()
 
 
+def test_the_farthest_rows_of_a_cell_are_left_out_unless_everything_is_wanted(
+    clustered: ClusteredIndex,
+) -> None:
+    cells, far = clustered.cells, clustered.cells.far.astype(int)
+    for cell in range(len(clustered.centres)):
+        mine = slice(cells.starts[cell], cells.starts[cell + 1])
+        true = distance_matrix(clustered.main.codes[cells.rows[mine]], clustered.centres[cell : cell + 1])[
+            :, 0
+        ]
+        assert far[mine].tolist() == sorted(true.tolist(), reverse=True)
+    query = clustered.centres[:1]
+    half, all_rows = (clustered.search(query, k=10**4, probes=16, margin=m, depth=0.5) for m in (100, np.inf))
+    in_cells = np.argsort(distance_matrix(query, clustered.centres)[0], kind="stable")[:16]
+    sizes = np.diff(cells.starts)[in_cells]
+    assert len(all_rows.rows) == sizes.sum() and len(half.rows) == (sizes - sizes // 2).sum()
+
+
 def test_training_twice_gives_the_same_cells(segment: Segment, clustered: ClusteredIndex) -> None:
     again = ClusteredIndex.train(segment, ClusterParams(cells=40), threads=2)
     assert np.array_equal(again.centres, clustered.centres)
@@ -110,7 +127,7 @@ def test_more_cells_than_barcodes_are_not_made() -> None:
     same = np.zeros((50, 2), np.uint64)
     assert len(binary_kmeans(same, 10)) <= 10
     main, _ = Segment.from_rows(np.arange(50), same, np.zeros(50))
-    found = ClusteredIndex.train(main).search(same[:1], k=50, probes=50)
+    found = ClusteredIndex.train(main).search(same[:1], k=50, probes=50, margin=np.inf)
     assert len(found.rows) == 50
 
 

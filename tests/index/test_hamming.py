@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from napari_fish.errors import DatabaseError
-from napari_fish.index import Codes, Segment, exact_neighbours
+from napari_fish.index import ClusteredIndex, ClusterParams, Codes, Segment, exact, exact_neighbours
 from napari_fish.index.hamming import (
     distance_matrix,
     distances,
@@ -119,6 +119,51 @@ def test_exact_search_returns_the_true_neighbours(
         )
         expected = plain_neighbours(archive.barcodes, queries[i], k, radius, allowed)
         assert (rows.tolist(), near.tolist()) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 900),
+    k=st.integers(1, 30),
+    radius=st.one_of(st.none(), st.integers(0, 300)),
+    words=st.sampled_from([1, 2, 5, 16]),
+    cells=st.integers(1, 30),
+    masks=st.sampled_from(["none", "one", "each"]),
+    asked=st.sampled_from([1, 3, 10]),
+    threads=st.integers(1, 3),
+)
+def test_leaving_out_what_cannot_be_near_leaves_out_no_neighbour(
+    seed: int,
+    n: int,
+    k: int,
+    radius: int | None,
+    words: int,
+    cells: int,
+    masks: str,
+    asked: int,
+    threads: int,
+) -> None:
+    dice = np.random.default_rng(seed)
+    archive = random_archive(dice, n, words=words, families=5)
+    # Some of the queries are near something, some are not.
+    queries = archive.barcodes[dice.integers(0, n, asked)]
+    queries[::3] = dice.integers(0, 2**64, queries[::3].shape, np.uint64)
+    table = dice.random((3, 6)) < 0.5
+    mask = {"none": None, "one": table[0], "each": table}[masks]
+    which = dice.integers(0, 3, asked) if masks == "each" else None
+    segment, order = Segment.from_rows(archive.keys, archive.barcodes, archive.slides)
+    index = ClusteredIndex.train(segment, ClusterParams(cells=cells, rounds=2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "ROWS_A_THREAD", 100)
+        patch.setattr(exact, "AWAY", 50)
+        found = exact_neighbours(
+            [index.block], queries, k=k, radius=radius, mask=mask, which=which, threads=threads
+        )
+    barcodes, slides = archive.barcodes[order], archive.slides[order]
+    for i, (rows, near) in enumerate(found):
+        allowed = None if mask is None else np.atleast_2d(mask)[0 if which is None else which[i]][slides]
+        assert (rows.tolist(), near.tolist()) == plain_neighbours(barcodes, queries[i], k, radius, allowed)
 
 
 def test_many_threads_change_nothing(archive: Archive, segment: Segment) -> None:

@@ -105,8 +105,8 @@ def test_a_batch_in_mode_exact_reads_the_archive_once(archive: MemoryStore) -> N
 def test_rows_that_no_query_of_a_batch_wants_may_hold_anything(archive: MemoryStore) -> None:
     """A store need not fetch them."""
     dice = np.random.default_rng(1)
-    kept, slides = archive.blocks(None)[0]  # type: ignore[index]
-    codes = kept[:]
+    block = next(iter(archive.blocks(None)))
+    codes, slides = block.codes[:], block.slides  # type: ignore[index]
     masks = dice.random((3, len(archive.slides))) < 0.2
     queries, which = dice.integers(0, 2**64, (9, 4), np.uint64), np.arange(9) % 3
     spoiled = codes.copy()

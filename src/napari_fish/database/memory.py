@@ -160,6 +160,7 @@ class MemoryStore:
             radius=radius,
             probes=params.probes,
             margin=params.margin,
+            depth=params.depth,
             mask=mask,
             which=which,
             threads=threads,

@@ -304,7 +304,7 @@ class DiskStore:
     ) -> NeighbourLists:
         """Look into the cells nearest to each barcode."""
         return self._view.clustered.search(
-            barcodes, k=k, radius=radius, probes=params.probes, margin=params.margin,
+            barcodes, k=k, radius=radius, probes=params.probes, margin=params.margin, depth=params.depth,
             mask=self._view.allowed(mask), which=which, threads=threads,
         )  # fmt: skip
 

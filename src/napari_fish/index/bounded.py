@@ -2,7 +2,8 @@
 
 A row is at least as far from a query as its cell's centre is, less its own distance from the centre (the triangle
 inequality). Rows of a cell lie farthest from the centre first, so what may be near enough is the beginning of a cell, or
-nothing of it.
+nothing of it. The same holds for each half of the barcodes: where the second half of a row was compared, the centre says how near the
+first can be at best.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from napari_fish.index.arrays import Barcodes
 from napari_fish.index.hamming import distance_from, distances_into, keep_if_near, near_rows
-from napari_fish.index.vectors import prefetch
+from napari_fish.index.vectors import popcount, prefetch
 
 # Cells that are looked into first, for each query: what is found there leaves out most of the others.
 FIRST = 8
@@ -67,17 +68,36 @@ def _offer(
 
 
 @njit(nogil=True, cache=True)
+def _apart(left: Barcodes, right: Barcodes, words: int) -> Any:
+    """Count the bits in which the first words of two barcodes differ."""
+    total = np.uint64(0)
+    for word in range(words):
+        total += popcount(left[word] ^ right[word])
+    return np.int32(total)
+
+
+@njit(nogil=True, cache=True)
 def _look_into(
-    head: Barcodes, tail: Barcodes, of_place: NDArray[np.int32], slides: NDArray[np.int32], start: int, stop: int,
-    query: Barcodes, mine: NDArray[np.bool_], first_row: int, radius: int, best: NDArray[np.int32],
+    head: Barcodes, tail: Barcodes, of_place: NDArray[np.int32], far: NDArray[np.uint16], slides: NDArray[np.int32],
+    start: int, stop: int, centre: Barcodes, query: Barcodes, mine: NDArray[np.bool_], first_row: int, radius: int, best: NDArray[np.int32],
     best_rows: NDArray[np.int64], count: int, near: NDArray[np.int32], hits: NDArray[np.int32],
+    from_centre: NDArray[np.int32],
 ) -> Any:  # fmt: skip
     """Offer some rows of a cell to one query's k best; first halves are fetched where the second ones leave a chance."""
-    k = len(best)
+    k, words = len(best), head.shape[1]
+    away, no_hits = _apart(centre, query, words), from_centre[STRETCH:]
     for begin in range(start, stop, STRETCH):
         end = min(begin + STRETCH, stop)
         bound = best[k - 1] if count == k else radius
-        found = near_rows(tail, begin, end, query, head.shape[1], bound, near, hits)
+        some = near_rows(tail, begin, end, query, words, bound, near, hits)
+        if some:
+            near_rows(tail, begin, end, centre, words, -1, from_centre, no_hits)
+        found = 0
+        for hit in hits[:some]:
+            # How far the first half is from the centre's, and how near to the query's it can be.
+            out = np.int32(far[begin + hit]) - from_centre[hit]
+            hits[found] = hit
+            found += near[hit] + abs(away - out) <= bound
         for i in range(min(AHEAD, found)):
             prefetch(head, of_place[begin + hits[i]], 0)
         for i in range(found):
@@ -116,6 +136,8 @@ def k_best_in_cells(
     """Offer the rows of cells ``first_cell:last_cell`` to every query's k best."""
     n, n_cells, k = len(queries), last_cell - first_cell, best.shape[1]
     near, hits = np.empty(STRETCH, np.int32), np.empty(STRETCH, np.int32)
+    # One more, for what is written where nothing is found.
+    from_centre = np.empty(STRETCH + 1, np.int32)
     away = np.empty((n_cells, n), np.int32)
     distances, order = np.empty(n_cells, np.int32), np.empty(min(FIRST, n_cells), np.int64)
     for q in range(n):
@@ -127,8 +149,8 @@ def k_best_in_cells(
             bound = best[q, k - 1] if counts[q] == k else radius
             end = _not_nearer(far, starts[cell], starts[cell + 1], away[order[i], q] - bound)
             counts[q] = _look_into(
-                head, tail, of_place, slides, starts[cell], end, queries[q], mine, first_row, radius, best[q],
-                best_rows[q], counts[q], near, hits,
+                head, tail, of_place, far, slides, starts[cell], end, centres[cell], queries[q], mine, first_row, radius, best[q],
+                best_rows[q], counts[q], near, hits, from_centre,
             )  # fmt: skip
             away[order[i], q] = _DONE
     whole = np.empty((STRETCH if n >= SHARED else 0, centres.shape[1]), np.uint64)
@@ -149,8 +171,8 @@ def k_best_in_cells(
                 q = asking[j]
                 mine = allowed[which[q]] if len(allowed) else _NO_MASK
                 counts[q] = _look_into(
-                    head, tail, of_place, slides, start, ends[j], queries[q], mine, first_row, radius, best[q],
-                    best_rows[q], counts[q], near, hits,
+                    head, tail, of_place, far, slides, start, ends[j], centres[first_cell + i], queries[q], mine, first_row, radius, best[q],
+                    best_rows[q], counts[q], near, hits, from_centre,
                 )  # fmt: skip
             continue
         for begin in range(start, longest, STRETCH):

@@ -55,8 +55,12 @@ class ClusterParams:
         Cells searched for a query, the nearest first.
     margin
         Rows are compared in full unless their second half says, by more than so many standard deviations, that they are
-        too far; infinite for all rows of the cells searched. For up to 16 probes: those who look into more cells
-        want more of the neighbours, so each doubling adds a quarter.
+        too far; infinite for all rows of the cells searched.
+    depth
+        Share of each cell that is searched, the rows nearest to its centre: the others are hardly anybody's neighbours.
+
+    Margin and depth are for 16 probes. Those who look into more cells want more of the neighbours, so each doubling adds a
+    quarter to the margin and an eighth to the depth; each halving takes as much away.
     """
 
     cells: int | None = None
@@ -65,6 +69,7 @@ class ClusterParams:
     seed: int = 0
     probes: int = 32
     margin: float = 1.75
+    depth: float = 0.85
 
 
 class ClusteredIndex:
@@ -147,7 +152,10 @@ class ClusteredIndex:
     def _planes(self) -> NDArray[np.uint64]:
         """A few words of the second halves of the centres, one word of all after the other."""
         first = self.main.codes.head.shape[1]
-        return frozen(self.centres[:, first : first + PLANES].T, np.uint64, 2)
+        words = self.centres[:, first : first + PLANES].T
+        planes = in_memory("planes", words.shape, np.uint64)
+        planes[:] = words
+        return frozen(planes, np.uint64, 2)
 
     @cached_property
     def _ratio(self) -> float:
@@ -167,6 +175,7 @@ class ClusteredIndex:
         radius: int | None = None,
         probes: int = 32,
         margin: float = 1.75,
+        depth: float = 0.85,
         mask: Mask | None = None,
         which: ArrayLike | None = None,
         threads: int = 1,
@@ -179,7 +188,7 @@ class ClusteredIndex:
             Query barcodes.
         k, radius
             At most this many neighbours, at most this far (bits, included; None for any distance).
-        probes, margin
+        probes, margin, depth
             As in :class:`ClusterParams`.
         mask, which, threads
             As in :func:`~napari_fish.index.exact.exact_neighbours`.
@@ -188,13 +197,16 @@ class ClusteredIndex:
         masks = Masks.over(mask, len(codes), which)
         most = 64 * self.main.words
         reach = most if radius is None else min(int(radius), most)
-        wide = margin + 0.25 * max(0.0, log2(max(probes, 1) / 16))
-        table = reaches(most, 64 * self.main.codes.tail.shape[1], self._ratio, wide)
+        doublings = log2(max(probes, 1) / 16)
+        wide, deep = max(0.0, margin + doublings / 4), min(1.0, max(0.0, depth + doublings / 8))
+        half = 64 * self.main.codes.tail.shape[1]
+        table = reaches(most, half, self._ratio, wide)
         main, delta = self._parts
 
         def work(a: int, b: int) -> NeighbourLists:
             rows, near, counts = search_many(
-                self.centres, self._planes, main, delta, codes[a:b], masks.allowed, masks.which[a:b], probes, table,
+                self.centres, self._planes, main, delta, codes[a:b], masks.allowed, masks.which[a:b], probes,
+                deep if np.isfinite(margin) else 1.0, table,
                 reach, k,
             )  # fmt: skip
             return NeighbourLists.from_table(rows, near, counts)

@@ -7,6 +7,7 @@ missing is fetched. So both ways of reading have memory in their order, and ever
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,14 +24,18 @@ from napari_fish.index.vectors import prefetch
 # Second halves lie anywhere in memory: they are asked for so many rows before they are compared.
 AHEAD = 16
 _CHUNK = 1 << 16
+_LINE = 64
 
 #: Makes an array to be filled: its name, shape and type.
 Room = Callable[[str, tuple[int, ...], DTypeLike], NDArray[Any]]
 
 
 def in_memory(_name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Make an array in memory."""
-    return np.empty(shape, dtype)
+    """Make an array in memory, from the beginning of a line of it on: half a barcode is a line, and would else be in two."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    room = np.empty(size + _LINE, np.uint8)
+    first = -room.ctypes.data % _LINE
+    return room[first : first + size].view(dtype).reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)

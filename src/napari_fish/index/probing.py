@@ -18,8 +18,8 @@ from napari_fish.index.words import lowest
 CENTRES_A_PROBE, FEWEST_CENTRES = 4, 64
 # First halves lie anywhere in memory: they are asked for so many rows before they are compared.
 AHEAD = 24
-# Rows of a cell whose second halves are compared at once, and how many are asked for before the cell is reached.
-STRETCH, EXPECTED = 1024, 256
+# Rows of a cell whose second halves are compared at once.
+STRETCH = 1024
 _NO_MASK = np.empty(0, np.bool_)
 
 
@@ -91,19 +91,22 @@ def _nearest_first(
 
 @njit(nogil=True, cache=True)
 def _compare(
-    head: Barcodes, query: Barcodes, rows: NDArray[np.int64], near: NDArray[np.int32], n: int,
+    head: Barcodes, query: Barcodes, rows: NDArray[np.int64], near: NDArray[np.int32], n: int, is_sorted: bool,
     reaches: NDArray[np.int64], radius: int, best: NDArray[np.int32], best_rows: NDArray[np.int64], count: int,
 ) -> Any:  # fmt: skip
-    """Add first halves to the distances of second ones, as long as these are within a reach that shrinks."""
+    """Add first halves to the distances of second ones where these are within a reach that shrinks; return how many are kept.
+
+    Where rows come nearest first, memory is asked for the next ones here; else it was asked when they were found.
+    """
     k = len(best)
     reach = reaches[best[k - 1] if count == k else radius]
-    for i in range(min(AHEAD, n)):
-        prefetch(head, rows[i], 0)
     for i in range(n):
-        if i + AHEAD < n:
-            prefetch(head, rows[i + AHEAD], 0)
         if near[i] > reach:
+            if is_sorted:
+                break
             continue
+        if is_sorted:
+            prefetch(head, rows[min(i + AHEAD, n - 1)], 0)
         distance = near[i] + distance_from(head, rows[i], query, 0)
         if distance < best[k - 1]:
             count = keep_if_near(distance, rows[i], best, best_rows, count, radius)
@@ -112,42 +115,38 @@ def _compare(
 
 
 @njit(nogil=True, cache=True)
-def _look_into(
+def _read(
     head: Barcodes, tail: Barcodes, of_place: NDArray[np.int32], slides: NDArray[np.int32], start: int, stop: int,
-    query: Barcodes, mine: NDArray[np.bool_], is_first: bool, reaches: NDArray[np.int64], radius: int,
-    best: NDArray[np.int32], best_rows: NDArray[np.int64], count: int, room: Any,
+    query: Barcodes, mine: NDArray[np.bool_], reach: int, is_bound: bool, rows: NDArray[np.int64],
+    near: NDArray[np.int32], n: int, out: NDArray[np.int32], hits: NDArray[np.int32],
 ) -> Any:  # fmt: skip
-    """Offer the rows of one cell to the k best; return how many there are."""
-    out, hits, rows, near, sorted_rows, sorted_near, starts = room
-    k, words = len(best), head.shape[1]
+    """Add the rows of a cell whose second halves are within reach to a list; return its length.
+
+    Where little is within reach, memory is asked for the first halves of it.
+    """
+    words = head.shape[1]
     for begin in range(start, stop, STRETCH):
         end = min(begin + STRETCH, stop)
-        reach = reaches[best[k - 1] if count == k else radius]
-        found, n = near_rows(tail, begin, end, query, words, reach, out, hits), 0
+        found = near_rows(tail, begin, end, query, words, reach, out, hits)
         for i in range(found):
             row = np.int64(of_place[begin + hits[i]])
             rows[n], near[n] = row, out[hits[i]]
+            if is_bound:
+                prefetch(head, row, 0)
             n += 1 if not len(mine) else int(mine[slides[row]])
-        if is_first and n:
-            # The nearest second halves first: they shrink the reach.
-            _nearest_first(rows, near, n, n, starts, sorted_rows, sorted_near)
-            count = _compare(
-                head, query, sorted_rows, sorted_near, n, reaches, radius, best, best_rows, count
-            )
-        else:
-            count = _compare(head, query, rows, near, n, reaches, radius, best, best_rows, count)
-    return count
+    return n
 
 
 @njit(nogil=True, cache=True)
 def search_many(
     centres: Barcodes, planes: NDArray[np.uint64], main: Any, delta: Any, queries: Barcodes,
-    allowed: NDArray[np.bool_], which: NDArray[np.int64], probes: int, reaches: NDArray[np.int64], radius: int, k: int,
+    allowed: NDArray[np.bool_], which: NDArray[np.int64], probes: int, depth: float, reaches: NDArray[np.int64],
+    radius: int, k: int,
 ) -> Any:  # fmt: skip
     """Search for each query; a part is (cell starts, rows in cell order, head, tail, place, slides).
 
-    Cells come nearest first, and what is found in one shrinks the reach in the next. The tails of the main part lie in
-    cell order.
+    Cells come nearest first, and what is found in one shrinks the reach in later ones. The tails of the main part lie in
+    cell order. First halves of rows are compared after the next cell was read: by then they have come from memory.
     """
     starts, of_place, head, tail, _, slides = main
     more_starts, more_of_place, more_head, more_tail, more_place, more_slides = delta
@@ -160,13 +159,15 @@ def search_many(
     cells, from_centre = np.empty(n_cells, np.int64), np.empty(n_cells, np.int32)
     order, order_near = np.empty(probes, np.int64), np.empty(probes, np.int32)
     buckets, tally = np.empty(64 * centres.shape[1] + 2, np.int64), np.empty(64 * len(planes) + 2, np.int64)
-    block = np.empty(64, np.int32)
-    room = (
-        np.empty(STRETCH, np.int32), np.empty(STRETCH, np.int32), np.empty(STRETCH + 1, np.int64),
-        np.empty(STRETCH + 1, np.int32), np.empty(STRETCH, np.int64), np.empty(STRETCH, np.int32), buckets,
-    )  # fmt: skip
+    block, hits = np.empty(STRETCH, np.int32), np.empty(STRETCH, np.int32)
+    largest = 1
+    for cell in range(n_cells):
+        largest = max(largest, starts[cell + 1] - starts[cell])
+    # The rows of two cells, and one more that is written but not kept.
+    rows, near = np.empty(2 * largest + 1, np.int64), np.empty(2 * largest + 1, np.int32)
+    sorted_rows, sorted_near = np.empty(largest, np.int64), np.empty(largest, np.int32)
     for q in range(n):
-        query, count = queries[q], 0
+        query, count, waiting = queries[q], 0, 0
         mine = allowed[which[q]] if len(allowed) else _NO_MASK
         some = _nearest_centres(planes, query, head.shape[1], wanted, tally, cells, from_centre, block)
         for i in range(some):
@@ -174,14 +175,27 @@ def search_many(
         _nearest_first(cells, from_centre, some, probes, buckets, order, order_near)
         for i in range(probes):
             cell = order[i]
-            if i + 1 < probes:
-                next_start = starts[order[i + 1]]
-                for place in range(next_start, min(next_start + EXPECTED, starts[order[i + 1] + 1])):
-                    prefetch(tail, place, 0)
-            count = _look_into(
-                head, tail, of_place, slides, starts[cell], starts[cell + 1], query, mine, i == 0, reaches, radius,
-                best[q], best_rows[q], count, room,
+            # The farthest from the centre lie first.
+            first = starts[cell] + np.int64((1 - depth) * (starts[cell + 1] - starts[cell]))
+            reach = reaches[best[q, k - 1] if count == k else radius]
+            length = _read(
+                head, tail, of_place, slides, first, starts[cell + 1], query, mine, reach, count == k, rows, near,
+                waiting, block, hits,
             )  # fmt: skip
+            if count < k and waiting == 0 and length:
+                # The nearest second halves first: they shrink the reach.
+                _nearest_first(rows, near, length, length, buckets, sorted_rows, sorted_near)
+                count = _compare(
+                    head, query, sorted_rows, sorted_near, length, True, reaches, radius, best[q], best_rows[q], count
+                )  # fmt: skip
+                length = 0
+            done = waiting if i + 1 < probes else length
+            count = _compare(
+                head, query, rows, near, done, False, reaches, radius, best[q], best_rows[q], count
+            )
+            waiting = max(length - done, 0)
+            for j in range(waiting):
+                rows[j], near[j] = rows[done + j], near[done + j]
             for at in range(more_starts[cell], more_starts[cell + 1]):
                 row = more_of_place[at]
                 if not len(mine) or mine[more_slides[row]]:

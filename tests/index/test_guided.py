@@ -217,3 +217,21 @@ def test_warming_up_leaves_nothing_to_compile_for_the_first_query(archive: Archi
     guided_search(segment, archive.keys[:3], archive.barcodes[:3], mask=np.ones(60, bool))
     exact_neighbours([segment.block], archive.barcodes[:3])
     assert [len(kernel.signatures) for kernel in kernels] == compiled
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1), n=st.integers(0, 300), top=st.sampled_from([1, 5000, 2**24, 2**31 - 1])
+)
+def test_rows_that_a_filter_leaves_are_listed_in_ascending_order(seed: int, n: int, top: int) -> None:
+    dice = np.random.default_rng(seed)
+    rows, counts = dice.integers(0, top, n).astype(np.int32), dice.multinomial(n, np.full(5, 0.2))
+    by_slide = SlideRows(rows, np.concatenate([[0], np.cumsum(counts)]))
+    mask = dice.random((2, 5)) < 0.5
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sliderows, "ONE_IN", 1)
+        patch.setattr(sliderows, "MOST_LISTED", n)
+        listed, spans = by_slide.lists(mask)
+    of_slide = np.repeat(np.arange(5), counts)
+    for one, (begin, end) in zip(mask, spans, strict=True):
+        assert begin >= 0 and listed[begin:end].tolist() == sorted(rows[one[of_slide]].tolist())

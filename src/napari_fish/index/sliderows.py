@@ -6,16 +6,47 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from napari_fish.index.arrays import frozen
 
 # Rows are listed where they are at most so many, and at most one in so many: else looking at all on the way is faster.
 MOST_LISTED, ONE_IN = 1 << 14, 16
+# Bits of a digit by which rows are sorted.
+_BITS = 12
+_DIGITS = 1 << _BITS
 
 Lists = tuple[NDArray[np.int32], NDArray[np.int64]]
 #: What a search goes by when nothing is listed.
 NO_LISTS: Lists = frozen(np.empty(0, np.int32), np.int32), frozen(np.full((1, 2), -1), np.int64, 2)
+
+
+@njit(nogil=True, cache=True)
+def _ascending(rows: NDArray[np.int32], begin: NDArray[np.int64], end: NDArray[np.int64], n: int) -> Any:
+    """Return the n rows of some slides, ascending; sorted by their digits, lowest first, which is faster than by comparing."""
+    left, other = np.empty(n, np.int32), np.empty(n, np.int32)
+    at, largest = 0, np.int32(0)
+    for slide in range(len(begin)):
+        for i in range(begin[slide], end[slide]):
+            left[at] = rows[i]
+            largest = max(largest, rows[i])
+            at += 1
+    starts = np.empty(_DIGITS + 1, np.int64)
+    shift = 0
+    while largest >> shift:
+        starts[:] = 0
+        for row in left:
+            starts[((row >> shift) & (_DIGITS - 1)) + 1] += 1
+        for digit in range(1, _DIGITS):
+            starts[digit] += starts[digit - 1]
+        for row in left:
+            mine = (row >> shift) & (_DIGITS - 1)
+            other[starts[mine]] = row
+            starts[mine] += 1
+        left, other = other, left
+        shift += _BITS
+    return left
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,5 +105,5 @@ class SlideRows:
         begin, end = self.first[slides], self.first[slides + 1]
         if (end - begin).sum() > most:
             return None
-        rows = [self.rows[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
-        return np.sort(np.concatenate([NO_LISTS[0], *rows]))
+        rows: NDArray[np.int32] = _ascending(self.rows, begin, end, int((end - begin).sum()))
+        return rows

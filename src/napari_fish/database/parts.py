@@ -14,7 +14,7 @@ from napari_fish.database.truth import IDENTITY, Truth
 from napari_fish.index.arrays import Rows
 from napari_fish.index.cells import CellPart
 from napari_fish.index.clustered import ClusteredIndex
-from napari_fish.index.codes import Codes
+from napari_fish.index.codes import Codes, in_memory
 from napari_fish.index.segment import Segment
 
 MAIN = "main"
@@ -46,7 +46,7 @@ class InMemory(dict[str, NDArray[Any]]):
 
     def new(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return an array to be filled."""
-        self[name] = np.empty(shape, dtype)
+        self[name] = in_memory(name, shape, dtype)
         return self[name]
 
     def save(self, name: str, array: NDArray[Any]) -> None:

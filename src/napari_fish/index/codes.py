@@ -84,8 +84,15 @@ class Codes:
 
     def __getitem__(self, rows: Any) -> Barcodes:
         """Return the whole barcodes of rows, shape (n, words)."""
-        head: Barcodes = self.head[rows]
-        return np.concatenate([head, self.tail[self.place[rows]]], axis=-1) if self.tail.shape[1] else head
+        if not self.tail.shape[1]:
+            whole: Barcodes = self.head[rows]
+            return whole
+        at = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows, np.int64)
+        if at.size and not 0 <= at.min() <= at.max() < len(self):
+            raise IndexError(f"Rows {at.min()} to {at.max()} of {len(self)}.")
+        out = np.empty((len(at), self.words), np.uint64)
+        _put_together(self.head, self.tail, self.place, at, out)
+        return out
 
     def split(self, order: NDArray[np.int32], room: Room = in_memory) -> Codes:
         """Return the same barcodes in two pieces, the tails of rows in the order given, shape (n_rows,)."""
@@ -101,6 +108,22 @@ class Codes:
             head[at] = self[at][:, :head_words]
             tail[at] = self[order[at]][:, head_words:]
         return Codes(head, tail, place)
+
+
+@njit(nogil=True, cache=True)
+def _put_together(
+    head: Barcodes, tail: Barcodes, place: NDArray[np.int32], rows: NDArray[np.int64], out: Barcodes
+) -> None:  # fmt: skip
+    """Write the whole barcodes of rows."""
+    last, words = len(rows) - 1, head.shape[1]
+    for i in range(len(rows)):
+        ahead = rows[min(i + AHEAD, last)]
+        prefetch(head, ahead, 0)
+        prefetch(tail, place[ahead], 0)
+        for word in range(words):
+            out[i, word] = head[rows[i], word]
+        for word in range(tail.shape[1]):
+            out[i, words + word] = tail[place[rows[i]], word]
 
 
 @njit(nogil=True, cache=True)

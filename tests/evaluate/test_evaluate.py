@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,8 @@ import pytest
 from napari_fish.database import DiskStore, MemoryStore
 from napari_fish.encode.keys import keys_from_codes
 from napari_fish.errors import Cancelled, FishError
-from napari_fish.evaluate import EvaluateParams, Evaluation, evaluate, to_html, to_json
+from napari_fish.evaluate import EvaluateParams, Evaluation, evaluate, running, to_html, to_json
+from napari_fish.evaluate.answers import Answers, Questions
 from napari_fish.evaluate.asking import Asker, choose_questions, queries_of
 from napari_fish.evaluate.cache import content_of
 from napari_fish.evaluate.params import Way
@@ -146,15 +149,57 @@ def test_a_damaged_entry_of_the_cache_is_made_again(store: DiskStore, tmp_path: 
     assert evaluate(store, params=QUICK, cache=tmp_path).main.mmv == first.main.mmv
 
 
-def test_several_processes_give_the_same_answers(store: DiskStore) -> None:
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_several_processes_give_the_same_answers(
+    store: DiskStore, in_thread: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "BATCH_MOSAICS", 10)
     questions, _ = choose_questions(store, store, QUICK, "slide")
     ways = [QUICK.search(way) for way in QUICK.ways("slide")[:2]]
     alone = ask_all(store, store, questions, ways, "slide")
-    # Work that is worth no time at all goes to other processes after the first task.
-    together = ask_all(store, store, questions, ways, "slide", jobs=2, worth_seconds=0.0)
+    seen: list[tuple[int, int]] = []
+    asked: list[int] = []
+    ask = Asker.ask
+
+    def counted(self: Asker, questions: Questions, *more: Any) -> Answers:
+        asked.append(len(questions))
+        return ask(self, questions, *more)
+
+    monkeypatch.setattr(Asker, "ask", counted)
+
+    def in_processes() -> list[Answers]:
+        # Work that is worth no time at all goes to other processes after the first task.
+        return ask_all(
+            store, store, questions, ways, "slide", jobs=2, worth_seconds=0.0,
+            progress=lambda *done: seen.append(done),
+        )  # fmt: skip
+
+    if in_thread:
+        with ThreadPoolExecutor(1) as pool:
+            together = pool.submit(in_processes).result()
+        assert len(asked) == 1, "a window that waits is not kept from being drawn"
+    else:
+        together = in_processes()
+        assert 1 < len(asked) < len(seen), "the main thread goes on asking, and so do others"
+    assert seen[-1] == (2 * len(questions), 2 * len(questions))
     for a, b in zip(alone, together, strict=True):
         for name, array in a.arrays().items():
             np.testing.assert_array_equal(array, b.arrays()[name])
+
+
+def test_an_evaluation_in_several_processes_can_be_stopped(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "BATCH_MOSAICS", 10)
+    questions, _ = choose_questions(store, store, QUICK, "slide")
+    ways = [QUICK.search(way) for way in QUICK.ways("slide")]
+    done: list[int] = []
+    with pytest.raises(Cancelled):
+        ask_all(
+            store, store, questions, ways, "slide", jobs=2, worth_seconds=0.0,
+            progress=lambda n, _: done.append(n), should_stop=lambda: len(done) > 3,
+        )  # fmt: skip
+    assert 3 < len(done) < len(ways) * len(questions)
 
 
 def test_another_cohort_is_asked_of_this_one(store: DiskStore, tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +28,8 @@ ShouldStop = Callable[[], bool]
 BATCH_MOSAICS = 512
 # Other processes take seconds to start: they must save more than that.
 WORTH_SECONDS = 10.0
+# Tasks a process has at a time: the one it works on, and the next.
+GIVEN = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,20 +144,37 @@ def _run(
 def _in_processes(
     store: DiskStore, source: DiskStore, tasks: Sequence[Task], jobs: int, should_stop: ShouldStop | None
 ) -> Iterator[tuple[Task, Answers]]:
-    """Ask in other processes; ranking is Python, of which only one thread runs at a time."""
-    from joblib import Parallel, delayed
+    """Ask in other processes, too; ranking is Python, of which only one thread runs at a time.
 
+    The main thread goes on asking itself while they start and work. In any other thread it is left alone: a window waits for it.
+    """
+    from joblib.externals.loky import get_reusable_executor
+
+    helps = threading.current_thread() is threading.main_thread()
+    others = jobs - 1 if helps else jobs
     where = (store.folder.resolve(), store.truth.generation)
     asked = (source.folder.resolve(), source.truth.generation)
-    calls = (delayed(_ask_elsewhere)(where, asked, number, task) for number, task in enumerate(tasks))
-    found = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(calls)
+    asker = Asker(store, source)
+    executor = get_reusable_executor(max_workers=others)
+    left, given = deque(enumerate(tasks)), set[Future[tuple[int, Answers]]]()
     try:
-        for number, answers in found:
+        while left or given:
             if should_stop is not None and should_stop():
                 raise Cancelled("the evaluation was stopped.")
-            yield tasks[number], answers
+            while left and len(given) < GIVEN * others:
+                given.add(executor.submit(_ask_elsewhere, where, asked, *left.popleft()))
+            if helps and left:
+                _, task = left.popleft()
+                yield task, asker.ask(task.questions, task.params, task.level)
+            done = wait(given, 0.0 if helps and left else None, FIRST_COMPLETED).done
+            given -= done
+            for one in done:
+                number, answers = one.result()
+                yield tasks[number], answers
     finally:
-        found.close()
+        # What is being asked is not waited for; what is not yet asked never is.
+        for one in given:
+            one.cancel()
 
 
 def _ask_elsewhere(

@@ -1,6 +1,6 @@
 """How fast search is, and how much of the truth it finds.
 
-Guided search against the paper's algorithms in plain Python and against reading the same bytes; slide queries with
+Guided search against the paper's algorithms in plain Python and against reading alone; slide queries with
 ranking; exact search against faiss.IndexBinaryFlat; clustered search against faiss.IndexBinaryIVF, recall for
 latency; and a database on disk: opened, asked, filtered, added to. Archives are described in ``archives.py``, what is
 compared in the module of each part. One thread unless said. Times are of the thread or process that did the work

@@ -1,4 +1,4 @@
-"""Guided search against the paper's algorithms in plain Python, and against reading the same bytes; slide queries."""
+"""Guided search against the paper's algorithms in plain Python, and against reading alone; slide queries."""
 
 from __future__ import annotations
 

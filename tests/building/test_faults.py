@@ -148,13 +148,18 @@ def test_a_snapshot_that_does_not_fit_on_the_disk_is_kept_in_memory(home: Path, 
         assert not (small / "x.fish" / "snapshot" / "main").exists()
 
 
-def test_room_for_a_mapped_array_is_taken_before_it_is_filled(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scratch", [False, True])
+def test_room_for_a_mapped_array_is_taken_before_it_is_filled(tmp_path: Path, scratch: bool) -> None:
     with (
         mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=400k", "tmpfs") as small,
         pytest.raises(OSError, match="No space left"),
         PartWriter(small / "main", 1) as writer,
     ):
-        writer.new("barcodes", (10_000, 16), np.uint64)  # filling a hole in a file would end the process
+        # Filling a hole in a file would end the process.
+        if scratch:
+            writer.scratch((10_000, 16), np.uint64)
+        else:
+            writer.new("head", (10_000, 16), np.uint64)
 
 
 def test_a_limit_on_the_size_of_files_is_a_clear_error_too(tiny_home: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -155,6 +156,20 @@ def test_a_damaged_snapshot_is_made_again(folder: Path, pattern: str, damage: Ca
         damage(path)
     with DiskStore(folder) as store:
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
+
+
+def test_a_snapshot_of_another_format_is_made_again_and_is_no_damage(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot_module, "FORMAT", snapshot_module.FORMAT - 1)
+    with DiskStore(folder, writer=True) as store:
+        store.compact()
+    monkeypatch.undo()
+    with DiskStore(folder, writer=True) as store:
+        assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
+        assert store.verify() == []
+    manifest = json.loads((folder / "snapshot" / "main" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["format"] == snapshot_module.FORMAT
 
 
 SMALL_FILES = (

@@ -49,6 +49,13 @@ def truth(tmp_path: Path) -> Truth:
     return Truth.create(tmp_path / "a ü.fish", words=4, encoder="fish-lite", weights_hash="abc")
 
 
+def test_barcodes_longer_than_their_distances_can_be_kept_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseError, match="another encoder"):
+        Truth.create(tmp_path / "long.fish", words=1024, encoder="long", weights_hash="abc")
+    assert not (tmp_path / "long.fish").exists()
+    Truth.create(tmp_path / "long.fish", words=1023, encoder="long", weights_hash="abc").close()
+
+
 def test_slides_come_back_as_they_were(truth: Truth, slides: list[EncodedSlide]) -> None:
     for slide in slides:
         truth.commit(slide)

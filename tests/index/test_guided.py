@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from napari_fish.errors import DatabaseError
 from napari_fish.index import (
+    ClusteredIndex,
     Codes,
     GuidedParams,
     NeighbourLists,
     Segment,
     VebIndex,
+    bounded,
     exact,
     exact_neighbours,
     guided_search,
@@ -210,12 +212,16 @@ def test_arrays_that_do_not_fit_are_refused(segment: Segment) -> None:
 
 def test_warming_up_leaves_nothing_to_compile_for_the_first_query(archive: Archive, segment: Segment) -> None:
     warm_up(words=4)
-    kernels = (queries.search_single, queries.search_many, exact.k_best, probing.search_many)
+    kernels = (
+        queries.search_single, queries.search_many, exact.k_best, bounded.k_best_in_cells, probing.search_many
+    )  # fmt: skip
     compiled = [len(kernel.signatures) for kernel in kernels]
     assert min(compiled) >= 1
     guided_search(segment, archive.keys[:1], archive.barcodes[:1])
     guided_search(segment, archive.keys[:3], archive.barcodes[:3], mask=np.ones(60, bool))
-    exact_neighbours([segment.block], archive.barcodes[:3])
+    index = ClusteredIndex.train(segment)
+    index.search(archive.barcodes[:3])
+    exact_neighbours([index.block, segment.block], archive.barcodes[:3])
     assert [len(kernel.signatures) for kernel in kernels] == compiled
 
 

@@ -124,14 +124,15 @@ def test_exact_search_returns_the_true_neighbours(
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    n=st.integers(1, 900),
+    n=st.integers(0, 900),
     k=st.integers(1, 30),
-    radius=st.one_of(st.none(), st.integers(0, 300)),
+    radius=st.one_of(st.none(), st.integers(0, 300), st.just(2**30)),
     words=st.sampled_from([1, 2, 5, 16]),
     cells=st.integers(1, 30),
     masks=st.sampled_from(["none", "one", "each"]),
     asked=st.sampled_from([1, 3, 10]),
     threads=st.integers(1, 3),
+    narrow=st.sampled_from([0.0, 0.9]),
 )
 def test_leaving_out_what_cannot_be_near_leaves_out_no_neighbour(
     seed: int,
@@ -143,12 +144,13 @@ def test_leaving_out_what_cannot_be_near_leaves_out_no_neighbour(
     masks: str,
     asked: int,
     threads: int,
+    narrow: float,
 ) -> None:
     dice = np.random.default_rng(seed)
     archive = random_archive(dice, n, words=words, families=5)
     # Some of the queries are near something, some are not.
-    queries = archive.barcodes[dice.integers(0, n, asked)]
-    queries[::3] = dice.integers(0, 2**64, queries[::3].shape, np.uint64)
+    queries = dice.integers(0, 2**64, (asked, words), np.uint64)
+    queries[: asked // 2] = archive.barcodes[dice.integers(0, n, asked // 2)] if n else 0
     table = dice.random((3, 6)) < 0.5
     mask = {"none": None, "one": table[0], "each": table}[masks]
     which = dice.integers(0, 3, asked) if masks == "each" else None
@@ -157,6 +159,7 @@ def test_leaving_out_what_cannot_be_near_leaves_out_no_neighbour(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "ROWS_A_THREAD", 100)
         patch.setattr(exact, "AWAY", 50)
+        patch.setattr(exact, "NARROW", narrow)
         found = exact_neighbours(
             [index.block], queries, k=k, radius=radius, mask=mask, which=which, threads=threads
         )
@@ -164,6 +167,25 @@ def test_leaving_out_what_cannot_be_near_leaves_out_no_neighbour(
     for i, (rows, near) in enumerate(found):
         allowed = None if mask is None else np.atleast_2d(mask)[0 if which is None else which[i]][slides]
         assert (rows.tolist(), near.tolist()) == plain_neighbours(barcodes, queries[i], k, radius, allowed)
+
+
+@pytest.mark.parametrize("words", [1, 5, 16])
+def test_barcodes_in_two_pieces_are_those_in_one(words: int) -> None:
+    archive = random_archive(np.random.default_rng(4), 200, words=words)
+    whole = Codes.whole(archive.barcodes)
+    orders = [np.random.default_rng(i).permutation(200).astype(np.int32) for i in range(2)]
+    split = whole.split(orders[0])
+    again = split.split(orders[1])
+    assert again.head is split.head and np.array_equal(again.tail, split.tail[split.place[orders[1]]])
+    for rows in (slice(None), slice(10, 150, 7), slice(5, 5), [3, 199, 3], np.empty(0, np.int64)):
+        for codes in (whole, split, again):
+            assert np.array_equal(codes[rows], archive.barcodes[rows])
+    for codes in (whole, split):
+        for wrong in (np.ones(200, np.bool_), [200], [-1], 7):
+            with pytest.raises(IndexError):
+                codes[wrong]
+    for array in (split.head, split.tail):
+        assert not array.size or array.ctypes.data % 64 == 0, "a half of 8 words is one line of memory"
 
 
 def test_many_threads_change_nothing(archive: Archive, segment: Segment) -> None:

@@ -73,6 +73,8 @@ class MemoryStore:
     def train_cells(self, params: ClusterParams | None = None, threads: int = 1) -> None:
         """Make the cells that clustered search needs."""
         self._clustered = ClusteredIndex.train(self._segment, params, threads=threads)
+        self._segment = self._clustered.main
+        self._guided = GuidedIndex(self._segment, by_slide=self._guided.by_slide)
 
     @property
     def has_cells(self) -> bool:
@@ -136,7 +138,7 @@ class MemoryStore:
 
     def blocks(self, mask: Mask | None) -> Iterable[Block]:
         """Give all barcodes with their slides, in row order."""
-        return [Block(*self._segment.block) if self._clustered is None else self._clustered.block]
+        return [self._segment.block if self._clustered is None else self._clustered.block]
 
     def cells(
         self,

@@ -14,7 +14,7 @@ from napari_fish.database.truth import IDENTITY, Truth
 from napari_fish.index.arrays import Rows
 from napari_fish.index.cells import CellPart
 from napari_fish.index.clustered import ClusteredIndex
-from napari_fish.index.codes import Codes, in_memory
+from napari_fish.index.codes import Codes, half, in_memory
 from napari_fish.index.segment import Segment
 
 MAIN = "main"
@@ -186,7 +186,8 @@ def _fill(arrays: Arrays, truth: Truth, threads: int) -> None:
     counts = np.fromiter(per_slide.values(), np.int64, len(per_slide))
     n = int(counts.sum())
     row_keys = np.empty(n, np.int64)
-    barcodes = arrays.scratch((n, truth.words), np.uint64)
+    head = arrays.new("head", (n, half(truth.words)), np.uint64)
+    tail = arrays.scratch((n, truth.words - half(truth.words)), np.uint64)
     slides = arrays.new("slides", (n,), np.int32)
     corners = arrays.new("corners", (n, 2), np.int32)
     sizes = np.empty((n, 2), np.int32)
@@ -195,19 +196,15 @@ def _fill(arrays: Arrays, truth: Truth, threads: int) -> None:
         at = slice(done, done + len(some))
         if at.stop > n:
             raise SnapshotError(f"{truth.folder}: slides and mosaics do not fit each other.")
-        row_keys[at], barcodes[at], corners[at], sizes[at] = (
-            some.keys,
-            some.barcodes,
-            some.boxes[:, :2],
-            some.boxes[:, 2:],
-        )
+        row_keys[at], corners[at], sizes[at] = some.keys, some.boxes[:, :2], some.boxes[:, 2:]
+        head[at], tail[at] = np.split(some.barcodes, [head.shape[1]], axis=1)
         slides[at] = np.searchsorted(numbers, some.numbers)
         done = at.stop
     if done != n or not np.array_equal(np.bincount(slides, minlength=len(numbers)), counts):
         raise SnapshotError(f"{truth.folder}: slides and mosaics do not fit each other.")
     keys, first = np.unique(row_keys, return_index=True)
     offsets = np.append(first, n).astype(np.int32)
-    segment = Segment(keys, offsets, Codes.whole(barcodes), slides)
+    segment = Segment(keys, offsets, Codes(head, tail, np.arange(n, dtype=np.int32)), slides)
     clusters = ClusteredIndex.train(segment, threads=threads, room=arrays.new)
     for name, array in (
         ("keys", keys), ("offsets", offsets), ("numbers", numbers), ("counts", counts),

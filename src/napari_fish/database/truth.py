@@ -37,6 +37,8 @@ _SLIDE = "slide, name, patient, site, diagnosis, path, content_hash, size, mtime
 _CHUNK = 20_000
 #: The parameter that tells a database from any other, so that no snapshot is taken for its own.
 IDENTITY = "identity"
+#: Words of the longest barcodes: distances from the centres of cells are kept in 16 bits.
+MOST_WORDS = 1023
 #: The parameter that says whether barcodes are those of the paper.
 PAPER_BARCODES = "paper_barcodes"
 
@@ -73,6 +75,10 @@ class Truth(SqlFile):
         """
         if (folder / FILE).exists():
             raise DatabaseError(f"{folder}: there is a database already; open it, or choose another name.")
+        if words > MOST_WORDS:
+            raise DatabaseError(
+                f"{folder}: barcodes of {64 * words} bits are longer than a database keeps ({64 * MOST_WORDS}); use another encoder."
+            )
 
         def fill(run: Any) -> None:
             run("INSERT INTO encoder VALUES (1, ?, ?, ?)", (encoder, weights_hash, words))

@@ -122,7 +122,7 @@ class View:
 
     def blocks(self) -> list[Block]:
         """Return barcodes and slides of all rows."""
-        return [self.main.clusters.block, Block(*self._later.block)]
+        return [self.main.clusters.block, self._later.block]
 
     def slides_of(self, rows: ArrayLike) -> NDArray[np.int32]:
         """Return the position of the slide of each row."""

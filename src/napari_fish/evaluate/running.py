@@ -30,6 +30,8 @@ BATCH_MOSAICS = 512
 WORTH_SECONDS = 10.0
 # Tasks a process has at a time: the one it works on, and the next.
 GIVEN = 2
+# A process has a core, not all of them.
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,27 +137,31 @@ def _run(
             and isinstance(store, DiskStore)
             and isinstance(source, DiskStore)
         ):
-            yield from _in_processes(store, source, left, jobs, should_stop)
+            yield from _in_processes(store, source, asker, left, jobs, should_stop)
             return
         task = left.pop(0)
         yield task, asker.ask(task.questions, task.params, task.level)
 
 
 def _in_processes(
-    store: DiskStore, source: DiskStore, tasks: Sequence[Task], jobs: int, should_stop: ShouldStop | None
+    store: DiskStore,
+    source: DiskStore,
+    asker: Asker,
+    tasks: Sequence[Task],
+    jobs: int,
+    should_stop: ShouldStop | None,
 ) -> Iterator[tuple[Task, Answers]]:
     """Ask in other processes, too; ranking is Python, of which only one thread runs at a time.
 
     The main thread goes on asking itself while they start and work. In any other thread it is left alone: a window waits for it.
     """
-    from joblib.externals.loky import get_reusable_executor
+    from loky import get_reusable_executor
 
     helps = threading.current_thread() is threading.main_thread()
     others = jobs - 1 if helps else jobs
     where = (store.folder.resolve(), store.truth.generation)
     asked = (source.folder.resolve(), source.truth.generation)
-    asker = Asker(store, source)
-    executor = get_reusable_executor(max_workers=others)
+    executor = get_reusable_executor(max_workers=others, env=dict.fromkeys(THREADS, "1"))
     left, given = deque(enumerate(tasks)), set[Future[tuple[int, Answers]]]()
     try:
         while left or given:

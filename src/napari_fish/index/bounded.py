@@ -15,6 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from napari_fish.index.arrays import Barcodes
+from napari_fish.index.codes import AHEAD
 from napari_fish.index.hamming import distance_from, distances_into, keep_if_near, near_rows
 from napari_fish.index.vectors import popcount, prefetch
 
@@ -22,8 +23,8 @@ from napari_fish.index.vectors import popcount, prefetch
 FIRST = 8
 # From so many queries on that a cell cannot be left out for, its barcodes are put together once for all of them.
 SHARED = 4
-# Rows compared at once, and rows for which a half is asked for beforehand.
-STRETCH, AHEAD = 512, 24
+# Rows compared at once.
+STRETCH = 512
 # Of a cell that is done.
 _DONE = 2**30
 _NO_MASK = np.empty(0, np.bool_)
@@ -85,13 +86,13 @@ def _look_into(
 ) -> Any:  # fmt: skip
     """Offer some rows of a cell to one query's k best; first halves are fetched where the second ones leave a chance."""
     k, words = len(best), head.shape[1]
-    away, no_hits = _apart(centre, query, words), from_centre[STRETCH:]
+    away = _apart(centre, query, words)
     for begin in range(start, stop, STRETCH):
         end = min(begin + STRETCH, stop)
-        bound = best[k - 1] if count == k else radius
+        bound = min(best[k - 1], radius)
         some = near_rows(tail, begin, end, query, words, bound, near, hits)
         if some:
-            near_rows(tail, begin, end, centre, words, -1, from_centre, no_hits)
+            distances_into(tail, begin, end, centre, words, from_centre)
         found = 0
         for hit in hits[:some]:
             # How far the first half is from the centre's, and how near to the query's it can be.
@@ -107,12 +108,12 @@ def _look_into(
             distance = near[hits[i]] + distance_from(head, row, query, 0)
             if distance <= bound:
                 count = _offer(distance, row, mine, slides, best, best_rows, count, radius, first_row)
-                bound = best[k - 1] if count == k else radius
+                bound = min(best[k - 1], radius)
     return count
 
 
 @njit(nogil=True, cache=True)
-def _put_together(
+def _whole_rows(
     head: Barcodes, tail: Barcodes, of_place: NDArray[np.int32], begin: int, end: int, whole: Barcodes
 ) -> None:  # fmt: skip
     """Write the whole barcodes of some rows of a cell."""
@@ -136,17 +137,16 @@ def k_best_in_cells(
     """Offer the rows of cells ``first_cell:last_cell`` to every query's k best."""
     n, n_cells, k = len(queries), last_cell - first_cell, best.shape[1]
     near, hits = np.empty(STRETCH, np.int32), np.empty(STRETCH, np.int32)
-    # One more, for what is written where nothing is found.
-    from_centre = np.empty(STRETCH + 1, np.int32)
+    from_centre = np.empty(STRETCH, np.int32)
     away = np.empty((n_cells, n), np.int32)
     distances, order = np.empty(n_cells, np.int32), np.empty(min(FIRST, n_cells), np.int64)
     for q in range(n):
         mine = allowed[which[q]] if len(allowed) else _NO_MASK
-        distances_into(centres, first_cell, last_cell, queries[q], distances)
+        distances_into(centres, first_cell, last_cell, queries[q], 0, distances)
         away[:, q] = distances
         for i in range(_nearest(distances, n_cells, order)):
             cell = first_cell + order[i]
-            bound = best[q, k - 1] if counts[q] == k else radius
+            bound = min(best[q, k - 1], radius)
             end = _not_nearer(far, starts[cell], starts[cell + 1], away[order[i], q] - bound)
             counts[q] = _look_into(
                 head, tail, of_place, far, slides, starts[cell], end, centres[cell], queries[q], mine, first_row, radius, best[q],
@@ -161,7 +161,7 @@ def k_best_in_cells(
             continue
         some, longest, widest = 0, start, np.int64(far[start])
         for q in range(n):
-            bound = best[q, k - 1] if counts[q] == k else radius
+            bound = min(best[q, k - 1], radius)
             if away[i, q] - widest <= bound:
                 asking[some], ends[some] = q, _not_nearer(far, start, stop, away[i, q] - bound)
                 longest = max(longest, ends[some])
@@ -177,13 +177,13 @@ def k_best_in_cells(
             continue
         for begin in range(start, longest, STRETCH):
             end = min(begin + STRETCH, longest)
-            _put_together(head, tail, of_place, begin, end, whole)
+            _whole_rows(head, tail, of_place, begin, end, whole)
             for j in range(some):
                 q = asking[j]
                 if ends[j] <= begin:
                     continue
                 mine = allowed[which[q]] if len(allowed) else _NO_MASK
-                bound = best[q, k - 1] if counts[q] == k else radius
+                bound = min(best[q, k - 1], radius)
                 found = near_rows(whole, 0, min(end, ends[j]) - begin, queries[q], 0, bound, near, hits)
                 for hit in hits[:found]:
                     row = np.int64(of_place[begin + hit])

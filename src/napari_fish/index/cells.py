@@ -26,7 +26,7 @@ def _nearest_cell(
 ) -> None:  # fmt: skip
     from_centre = np.empty(len(centres), np.int32)
     for row in range(start, stop):
-        distances_into(centres, 0, len(centres), barcodes[row], from_centre)
+        distances_into(centres, 0, len(centres), barcodes[row], 0, from_centre)
         best = np.argmin(from_centre)
         near[row], cell[row] = from_centre[best], best
 
@@ -43,7 +43,7 @@ def _nearest_cell_in_groups(
     for row in range(start, stop):
         query = barcodes[row]
         best[:] = 2**30
-        distances_into(heads, 0, len(heads), query, distances)
+        distances_into(heads, 0, len(heads), query, 0, distances)
         for g in range(len(heads)):
             distance = distances[g]
             if distance < best[tried - 1]:
@@ -55,7 +55,7 @@ def _nearest_cell_in_groups(
         near[row] = 2**30
         for i in range(tried):
             first, last = group_start[groups[i]], group_start[groups[i] + 1]
-            distances_into(centres, first, last, query, distances)
+            distances_into(centres, first, last, query, 0, distances)
             for m in range(last - first):
                 if distances[m] < near[row]:
                     near[row], cell[row] = distances[m], members[first + m]

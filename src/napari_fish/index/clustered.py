@@ -146,7 +146,7 @@ class ClusteredIndex:
     @property
     def block(self) -> Block:
         """What exact search reads of the main segment."""
-        return Block(*self.main.block, self.centres, self.cells)
+        return self.main.block._replace(centres=self.centres, cells=self.cells)
 
     @cached_property
     def _planes(self) -> NDArray[np.uint64]:

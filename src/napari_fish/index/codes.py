@@ -1,6 +1,6 @@
 """Barcodes of many rows, in one piece or in two: half of each in the order of the rows, half in another order.
 
-Walks along the keys and scans of everything read the first halves, one after the other; clustered search reads the second
+Walks along the keys read the first halves, one after the other; exact and clustered search read the second
 halves, which lie cell by cell. Either half says of most rows that they are too far, and for the others the half that is
 missing is fetched. So both ways of reading have memory in their order, and every barcode is kept once.
 """
@@ -21,8 +21,8 @@ from napari_fish.index.arrays import Barcodes, Distances, frozen
 from napari_fish.index.hamming import distance_from, near_rows
 from napari_fish.index.vectors import prefetch
 
-# Second halves lie anywhere in memory: they are asked for so many rows before they are compared.
-AHEAD = 16
+#: What lies anywhere in memory is asked for so many rows before it is compared.
+AHEAD = 24
 _CHUNK = 1 << 16
 _LINE = 64
 
@@ -36,6 +36,11 @@ def in_memory(_name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[A
     room = np.empty(size + _LINE, np.uint8)
     first = -room.ctypes.data % _LINE
     return room[first : first + size].view(dtype).reshape(shape)
+
+
+def half(words: int) -> int:
+    """Return how many words of a barcode are its head."""
+    return words // 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,30 +88,39 @@ class Codes:
         return self.head, self.tail, self.place
 
     def __getitem__(self, rows: Any) -> Barcodes:
-        """Return the whole barcodes of rows, shape (n, words)."""
+        """Return the whole barcodes of rows, a slice or numbers of shape (n,): shape (n, words)."""
+        if isinstance(rows, slice) and not self.tail.shape[1]:
+            return self.head[rows]
+        at = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows)
+        if (
+            at.ndim != 1
+            or at.dtype == np.bool_
+            or not (at.size == 0 or 0 <= at.min() <= at.max() < len(self))
+        ):
+            raise IndexError(f"Rows of {len(self)} are asked for by number.")
+        at = at.astype(np.int64, copy=False)
         if not self.tail.shape[1]:
-            whole: Barcodes = self.head[rows]
-            return whole
-        at = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows, np.int64)
-        if at.size and not 0 <= at.min() <= at.max() < len(self):
-            raise IndexError(f"Rows {at.min()} to {at.max()} of {len(self)}.")
+            return self.head[at]
         out = np.empty((len(at), self.words), np.uint64)
         _put_together(self.head, self.tail, self.place, at, out)
         return out
 
     def split(self, order: NDArray[np.int32], room: Room = in_memory) -> Codes:
-        """Return the same barcodes in two pieces, the tails of rows in the order given, shape (n_rows,)."""
-        n, head_words = len(self), self.words // 2
-        head, tail = (
-            room(name, (n, words), np.uint64)
-            for name, words in (("head", head_words), ("tail", self.words - head_words))
-        )
+        """Return the same barcodes in two pieces, the tails of rows in the order given, shape (n_rows,).
+
+        Heads of barcodes that are in two pieces already stay where they are.
+        """
+        n, words = len(self), half(self.words)
+        in_two = self.tail.shape[1] > 0
+        head = self.head if in_two else room("head", (n, words), np.uint64)
+        tail = room("tail", (n, self.words - words), np.uint64)
         place = room("place", (n,), np.int32)
         place[order] = np.arange(n, dtype=np.int32)
         for start in range(0, n, _CHUNK):
             at = slice(start, start + _CHUNK)
-            head[at] = self[at][:, :head_words]
-            tail[at] = self[order[at]][:, head_words:]
+            if not in_two:
+                head[at] = self.head[at, :words]
+            tail[at] = self.tail[self.place[order[at]]] if in_two else self.head[order[at], words:]
         return Codes(head, tail, place)
 
 

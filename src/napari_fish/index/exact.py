@@ -1,4 +1,4 @@
-"""All barcodes, each read once for a whole batch of queries."""
+"""The nearest of all barcodes: compared one and all, or in cells, where most can be left out."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ from napari_fish.index.hamming import BLOCK, keep_if_near
 ROWS_A_THREAD = 4096
 # From this share of wanted rows on, a block is compared as a whole.
 WHOLE = 0.5
+# Where masks leave so few slides, leaping from one of their rows to the next is faster than leaving out cells.
+NARROW = 1 / 50
 # Entries of a table of distances between queries and centres: they bound the memory a batch takes.
 AWAY = 1 << 22
 
@@ -83,7 +85,7 @@ def k_best(
         whole = n >= WHOLE * (end - begin)
         for q in range(len(queries)):
             query = queries[q]
-            bound = best[q, k - 1] - 1 if counts[q] == k else radius
+            bound = best[q, k - 1] - 1
             if not whole:
                 for i in range(n):
                     hits[i] = picked[i] - begin
@@ -96,7 +98,7 @@ def k_best(
                     counts[q] = keep_if_near(
                         near[hits[i]], first_row + row, best[q], best_rows[q], counts[q], radius
                     )
-                    bound = best[q, k - 1] - 1 if counts[q] == k else radius
+                    bound = best[q, k - 1] - 1
 
 
 def exact_neighbours(
@@ -135,11 +137,13 @@ def exact_neighbours(
     """
     codes = np.atleast_2d(np.asarray(queries))
     masks = Masks.over(mask, len(codes), which)
-    asked = _Asked(codes, masks, k, 64 * codes.shape[1] if radius is None else int(radius), threads)
+    bits = 64 * codes.shape[1]
+    asked = _Asked(codes, masks, k, bits if radius is None else min(int(radius), bits), threads)
+    narrow = len(masks.allowed) > 0 and masks.allowed.any(axis=0).mean() < NARROW
     found: list[_Best] = []
     first = 0
     for block in (Block(*some) for some in blocks):
-        found += asked.of_cells(block, first) if block.cells else asked.of_rows(block, first)
+        found += asked.of_cells(block, first) if block.cells and not narrow else asked.of_rows(block, first)
         first += len(block.slides)
     return merged(found, len(codes), k)
 

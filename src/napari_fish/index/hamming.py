@@ -99,15 +99,17 @@ def near_rows(
 
 
 @njit(nogil=True, cache=True)
-def distances_into(barcodes: Barcodes, start: int, stop: int, query: Barcodes, out: Distances) -> None:
-    """Write the distances of rows ``start:stop`` from one query to the front of ``out``."""
+def distances_into(
+    rows: Barcodes, start: int, stop: int, query: Barcodes, first: int, out: Distances
+) -> None:
+    """Write the distances of rows ``start:stop`` from a query's words, from ``first`` on, to the front of ``out``."""
     row = start
-    if barcodes.shape[1] == 16:
+    if rows.shape[1] == 8 or rows.shape[1] == 16:
         while row + 8 <= stop:
-            eight_rows_of_16(barcodes, row, query, 0, out, row - start, -1)
+            _eight_rows(rows, row, query, first, out, row - start, -1)
             row += 8
     while row < stop:
-        out[row - start] = row_distance(barcodes, row, query)
+        out[row - start] = distance_from(rows, row, query, first)
         row += 1
 
 
@@ -144,7 +146,7 @@ def distances(barcodes: ArrayLike, query: ArrayLike) -> Distances:
     """Return the distances of many barcodes, shape (n, words), from one, shape (words,); bits."""
     rows = frozen(barcodes, np.uint64, 2)
     out = np.empty(len(rows), np.int32)
-    distances_into(rows, 0, len(rows), as_barcodes(query, rows.shape[1])[0], out)
+    distances_into(rows, 0, len(rows), as_barcodes(query, rows.shape[1])[0], 0, out)
     return out
 
 

@@ -17,7 +17,7 @@ def _minima(
     for group in range(first, last):
         n = starts[group + 1] - starts[group]
         for q in range(len(queries)):
-            distances_into(barcodes, starts[group], starts[group + 1], queries[q], near)
+            distances_into(barcodes, starts[group], starts[group + 1], queries[q], 0, near)
             best = out[group, q]
             for i in range(n):
                 best = min(best, near[i])

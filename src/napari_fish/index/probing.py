@@ -9,15 +9,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from napari_fish.index.arrays import Barcodes
-from napari_fish.index.codes import code_distance
+from napari_fish.index.codes import AHEAD, code_distance
 from napari_fish.index.hamming import distance_from, keep_if_near, near_rows, row_distance
 from napari_fish.index.vectors import eight_columns, popcount, prefetch
 from napari_fish.index.words import lowest
 
 # Centres compared in full: so many for each cell that is wanted, and never fewer than so many.
 CENTRES_A_PROBE, FEWEST_CENTRES = 4, 64
-# First halves lie anywhere in memory: they are asked for so many rows before they are compared.
-AHEAD = 24
 # Rows of a cell whose second halves are compared at once.
 STRETCH = 1024
 _NO_MASK = np.empty(0, np.bool_)
@@ -99,7 +97,7 @@ def _compare(
     Where rows come nearest first, memory is asked for the next ones here; else it was asked when they were found.
     """
     k = len(best)
-    reach = reaches[best[k - 1] if count == k else radius]
+    reach = reaches[min(best[k - 1], radius)]
     for i in range(n):
         if near[i] > reach:
             if is_sorted:
@@ -110,7 +108,7 @@ def _compare(
         distance = near[i] + distance_from(head, rows[i], query, 0)
         if distance < best[k - 1]:
             count = keep_if_near(distance, rows[i], best, best_rows, count, radius)
-            reach = reaches[best[k - 1] if count == k else radius]
+            reach = reaches[min(best[k - 1], radius)]
     return count
 
 
@@ -177,7 +175,7 @@ def search_many(
             cell = order[i]
             # The farthest from the centre lie first.
             first = starts[cell] + np.int64((1 - depth) * (starts[cell + 1] - starts[cell]))
-            reach = reaches[best[q, k - 1] if count == k else radius]
+            reach = reaches[min(best[q, k - 1], radius)]
             length = _read(
                 head, tail, of_place, slides, first, starts[cell + 1], query, mine, reach, count == k, rows, near,
                 waiting, block, hits,

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import Keys, Rows, frozen
 from napari_fish.index.codes import Codes, Room, in_memory
+from napari_fish.index.exact import Block
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +51,9 @@ class Segment:
         return self.codes.words
 
     @property
-    def block(self) -> tuple[Codes, NDArray[np.int32]]:
-        """What exact search reads: barcodes and slides."""
-        return self.codes, self.slides
+    def block(self) -> Block:
+        """What exact search reads."""
+        return Block(self.codes, self.slides)
 
     @classmethod
     def empty(cls, words: int) -> Segment:

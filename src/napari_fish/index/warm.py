@@ -27,5 +27,5 @@ def warm_up(words: int = 16) -> None:
     guided = GuidedIndex(cells.main)
     guided.search([0], codes[:1], mask=mask)
     guided.search([0, 1], codes[:2], mask=mask)
-    exact_neighbours([cells.main.block], codes[:2], k=2, mask=mask)
+    exact_neighbours([cells.block, segment.block], codes[:2], k=2, mask=mask)
     minima(codes, [0, 8], codes[:1])

@@ -21,8 +21,9 @@ FEW_ROWS = 32_768
 MORE_PROBES = 4
 # Query mosaics, and entries of masks, in one pass: they bound the memory a batch takes.
 PASS_MOSAICS, PASS_MASKS = 4096, 1 << 26
-# What exact search costs on an ordinary processor: ns to read a 1024-bit row, and to compare it.
-_READ_NS, _COMPARE_NS = 2.0, 0.8
+# What exact search costs on an ordinary processor, on average over rows that are left out and rows that are compared: ns
+# for each row of 1024 bits, and for each row and query.
+_READ_NS, _COMPARE_NS = 3.0, 1.0
 
 
 @dataclass(frozen=True, eq=False)

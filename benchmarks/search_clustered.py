@@ -77,7 +77,10 @@ def clustered_part(
 
     def ours(probes: int) -> NDArray[np.int32]:
         found = index.search(queries, k=K, probes=probes)
-        return found.distances.reshape(len(queries), K)
+        # A small cell may hold fewer than are wanted: what is missing was not found.
+        table = np.full((len(queries), K), 64 * WORDS + 1, np.int32)
+        table[np.arange(K) < found.lengths[:, None]] = found.distances
+        return table
 
     calls: dict[str, Callable[[int], object]] = {}
     recall: dict[str, float] = {}

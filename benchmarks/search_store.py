@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from archives import SLIDE, WORDS, LatencyArchive
+from archives import SLIDE, WORDS, LatencyArchive, forget_pages
 from common import Row, claim, row, timed
 from realbarcodes import CACHE
 
@@ -111,22 +111,12 @@ def _size(folder: Path, n: int) -> Row:
     }  # fmt: skip
 
 
-def _forget_pages(folder: Path) -> None:
-    """Drop what the system keeps of the files in memory, as after a restart."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            handle = os.open(path, os.O_RDONLY)
-            os.fsync(handle)
-            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.close(handle)
-
-
 def _opening(folder: Path, n: int) -> list[Row]:
     def opened(cold: bool) -> list[float]:
         times = []
         for _ in range(15):
             if cold:
-                _forget_pages(folder)
+                forget_pages(folder)
             start = time.perf_counter()
             store = DiskStore(folder)
             times.append(1e3 * (time.perf_counter() - start))

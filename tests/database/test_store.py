@@ -158,6 +158,20 @@ def test_a_damaged_snapshot_is_made_again(folder: Path, pattern: str, damage: Ca
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
 
 
+def test_reading_through_reads_every_array_unless_memory_is_too_small(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with DiskStore(folder, writer=True) as store:
+        store.compact()
+        main = folder / "snapshot" / "main"
+        assert snapshot_module.read_through(main) == sum(f.stat().st_size for f in main.glob("*.npy")) > 0
+        assert snapshot_module.read_through(main, lambda: True) == 0
+        monkeypatch.setattr(snapshot_module, "_memory", lambda: 1000)
+        assert snapshot_module.read_through(main) == 0
+        shutil.rmtree(main)
+        store.read_through()
+
+
 def test_a_snapshot_of_another_format_is_made_again_and_is_no_damage(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

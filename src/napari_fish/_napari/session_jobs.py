@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from napari_fish._napari.notify import as_in_widgets
@@ -35,6 +36,8 @@ def open_to_search(
         database.encoder  # noqa: B018 - loads it now, so that the first search need not wait
         if should_stop():
             raise Cancelled(f"{database.path} is not wanted any more.")
+        # Searches need not wait for this, but are faster once it is done.
+        Thread(target=database.store.read_through, daemon=True).start()
     except (FishError, Cancelled):
         database.close()
         raise

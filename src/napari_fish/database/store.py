@@ -20,7 +20,7 @@ from napari_fish.database.deltas import Delta, delete_later, delete_others, open
 from napari_fish.database.lock import write_lock
 from napari_fish.database.parts import MAIN, MainPart
 from napari_fish.database.records import Calibration, EncodedSlide, MosaicRecord
-from napari_fish.database.snapshot import SnapshotError, StaleSnapshot, verify_part
+from napari_fish.database.snapshot import SnapshotError, StaleSnapshot, read_through, verify_part
 from napari_fish.database.truth import PAPER_BARCODES, Truth
 from napari_fish.database.truthslides import TruthSlides
 from napari_fish.database.view import View
@@ -58,7 +58,7 @@ class DiskStore:
         self._deltas: list[Delta] = []
         self._mended: list[str] = []
         self._lock: BaseFileLock | None = None
-        self._logs, self._checking = False, threading.Lock()
+        self._logs, self._checking, self._is_closed = False, threading.Lock(), False
         try:
             self._lock = write_lock(folder) if writer else None
             self._shown, self._is_checked = self._load(), False
@@ -308,8 +308,16 @@ class DiskStore:
             mask=self._view.allowed(mask), which=which, threads=threads,
         )  # fmt: skip
 
+    def read_through(self) -> None:
+        """Read the large arrays once, so that searches find them in memory; takes seconds, for a thread of its own."""
+        try:
+            read_through(self._snapshot / MAIN, lambda: self._is_closed)
+        except OSError as error:
+            log.info("%s: not read beforehand (%s).", self._snapshot, error)
+
     def close(self) -> None:
         """Let go of the files."""
+        self._is_closed = True
         if self._logs:
             self.truth.end_build()
         self.truth.close()

@@ -273,12 +273,12 @@ def as_in_a_database(segment: Segment, name: str) -> tuple[ClusteredIndex, float
 def latency_archive(n: int) -> LatencyArchive:
     """Return an archive as in the paper's experiment on speed; n is a multiple of 100 000."""
     arrays = kept(
-        f"latency-{n}", lambda: _latency_arrays(n, BarcodeModel.synthetic(spread=0.2, sharpness=6.0)), "r"
+        f"latency-{n}", lambda: _latency_arrays(n, BarcodeModel.synthetic(spread=0.2, sharpness=6.0))
     )
     segment = Segment(*(arrays[name] for name in ("keys", "offsets", "barcodes", "slides")))
     index, _ = as_in_a_database(segment, f"latency-{n}")
-    queries = np.array(arrays["query_keys"]), np.array(arrays["query_barcodes"])
-    return LatencyArchive(index.main, segment.codes.head, np.array(arrays["classes"]), *queries)
+    queries = arrays["query_keys"], arrays["query_barcodes"]
+    return LatencyArchive(index.main, segment.codes.head, arrays["classes"], *queries)
 
 
 def _latency_arrays(n: int, model: BarcodeModel) -> dict[str, NDArray[Any]]:

@@ -80,7 +80,7 @@ def main() -> None:
         ask(Path(folder), int(jobs), int(sample))
         return
     given = options(__doc__ or "")
-    slides, samples, rounds = (200, (100, 200), 1) if given.quick else (1000, (100, 250), 3)
+    slides, samples, rounds = (200, (100, 200), 1) if given.quick else (1000, (250, 500), 2)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = make_database(Path(temporary) / "a.fish", slides)

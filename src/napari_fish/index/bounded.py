@@ -80,8 +80,8 @@ def _apart(left: Barcodes, right: Barcodes, words: int) -> Any:
 @njit(nogil=True, cache=True)
 def _look_into(
     head: Barcodes, tail: Barcodes, of_place: NDArray[np.int32], far: NDArray[np.uint16], slides: NDArray[np.int32],
-    start: int, stop: int, centre: Barcodes, query: Barcodes, mine: NDArray[np.bool_], first_row: int, radius: int, best: NDArray[np.int32],
-    best_rows: NDArray[np.int64], count: int, near: NDArray[np.int32], hits: NDArray[np.int32],
+    start: int, stop: int, centre: Barcodes, query: Barcodes, mine: NDArray[np.bool_], first_row: int,
+    radius: int, best: NDArray[np.int32], best_rows: NDArray[np.int64], count: int, near: NDArray[np.int32], hits: NDArray[np.int32],
     from_centre: NDArray[np.int32],
 ) -> Any:  # fmt: skip
     """Offer some rows of a cell to one query's k best; first halves are fetched where the second ones leave a chance."""
@@ -149,8 +149,8 @@ def k_best_in_cells(
             bound = min(best[q, k - 1], radius)
             end = _not_nearer(far, starts[cell], starts[cell + 1], away[order[i], q] - bound)
             counts[q] = _look_into(
-                head, tail, of_place, far, slides, starts[cell], end, centres[cell], queries[q], mine, first_row, radius, best[q],
-                best_rows[q], counts[q], near, hits, from_centre,
+                head, tail, of_place, far, slides, starts[cell], end, centres[cell], queries[q], mine,
+                first_row, radius, best[q], best_rows[q], counts[q], near, hits, from_centre,
             )  # fmt: skip
             away[order[i], q] = _DONE
     whole = np.empty((STRETCH if n >= SHARED else 0, centres.shape[1]), np.uint64)
@@ -171,8 +171,8 @@ def k_best_in_cells(
                 q = asking[j]
                 mine = allowed[which[q]] if len(allowed) else _NO_MASK
                 counts[q] = _look_into(
-                    head, tail, of_place, far, slides, start, ends[j], centres[first_cell + i], queries[q], mine, first_row, radius, best[q],
-                    best_rows[q], counts[q], near, hits, from_centre,
+                    head, tail, of_place, far, slides, start, ends[j], centres[first_cell + i], queries[q], mine,
+                    first_row, radius, best[q], best_rows[q], counts[q], near, hits, from_centre,
                 )  # fmt: skip
             continue
         for begin in range(start, longest, STRETCH):

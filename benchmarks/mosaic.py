@@ -30,7 +30,7 @@ def ours(path: Path) -> int:
 
     with open_slide(path, mpp=MPP) as slide:
         # Nothing is dropped, so that both cluster the same patches.
-        return len(make_mosaic(slide, replace(preset(), artefact_threshold=1.0, focus=False)).candidates)
+        return len(make_mosaic(slide, replace(preset(), artefacts="off")).candidates)
 
 
 def plain(path: Path) -> int:
@@ -40,7 +40,7 @@ def plain(path: Path) -> int:
     from napari_fish.mosaic.select import colour_clusters, representatives
     from napari_fish.slides import open_slide
 
-    params = replace(preset(), artefact_threshold=1.0, focus=False)
+    params = replace(preset(), artefacts="off")
     measurer = Measurer(params)
     with open_slide(path, mpp=MPP) as slide:
         size = patch_size(MPP, params)

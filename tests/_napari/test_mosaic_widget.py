@@ -31,7 +31,7 @@ from tests.mosaic.conftest import ArraySlide, tissue_slide
 from tests.slides.conftest import write_tiff
 
 MPP = 2.0
-LENIENT = replace(preset(), artefacts=False, focus=False, white_share=0.3)
+LENIENT = replace(preset(), artefacts="off", white_share=0.3)
 
 
 @pytest.fixture(autouse=True)
@@ -61,8 +61,7 @@ def widget(qtbot: Any, shown: ViewerModel) -> Iterator[MosaicWidget]:
     qtbot.addWidget(made)
     control(made, "mosaic.live").setChecked(False)
     made._pause.stop()
-    control(made, "MosaicParams.artefacts").setChecked(False)
-    control(made, "MosaicParams.focus").setChecked(False)
+    control(made, "MosaicParams.artefacts").setCurrentText("off")
     yield made
     made.close()
     qtbot.waitUntil(lambda: not made._job.busy, timeout=20_000)
@@ -175,8 +174,7 @@ def test_errors_are_shown_in_words_and_the_next_preview_works(qtbot: Any, widget
     widget.preview()
     wait_for(qtbot, widget, "no tissue found")
     control(widget, "mosaic.reset").click()
-    control(widget, "MosaicParams.artefacts").setChecked(False)
-    control(widget, "MosaicParams.focus").setChecked(False)
+    control(widget, "MosaicParams.artefacts").setCurrentText("off")
     widget.preview()
     wait_for(qtbot, widget, "in the mosaic")
 

@@ -16,7 +16,7 @@ from napari_fish.mosaic.masks import polygons_from_geojson
 from .conftest import ArraySlide, glass, stain, tissue_slide
 
 # The artefact filter knows real tissue, and the grain of these slides is none.
-PLAIN = replace(preset(), artefacts=False, focus=False)
+PLAIN = replace(preset(), artefacts="off")
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_slides_of_one_to_eight_patches_work(count: int) -> None:
 def test_the_paper_takes_patches_at_the_centres_of_clusters() -> None:
     slide = tissue_slide(1024, 2048, margin=0)
     easy = replace(preset("paper").tissue, downsample=8, min_tissue=1)
-    params = replace(preset("paper"), artefacts=False, clusters=1, share=0.1, tissue=easy, patch=256)
+    params = replace(preset("paper"), artefacts="off", clusters=1, share=0.1, tissue=easy, patch=256)
     mosaic = make_mosaic(slide, params)
     grid = {(p.x, p.y) for p in mosaic.candidates}
     assert (len(grid), len(mosaic.patches)) == (32, 3)
@@ -80,7 +80,7 @@ def test_the_released_program_measures_patterns_on_whole_patches_but_colours_at_
     slide = tissue_slide(2048, 2048, 0.5, margin=0)
     easy = replace(preset("paper").tissue, downsample=32, min_tissue=1)
     paper, released = (
-        make_mosaic(slide, replace(preset(name), tissue=easy, artefact_threshold=1.0))
+        make_mosaic(slide, replace(preset(name), tissue=easy, artefacts="off"))
         for name in ("paper", "released")
     )
     assert [p.cluster for p in released.candidates] == [p.cluster for p in paper.candidates]
@@ -102,7 +102,7 @@ def test_a_slide_with_nothing_but_pen_marks_has_no_tissue(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Filter, "of_patch", lambda self, features: 0.9999)
     with pytest.raises(NoTissue, match="pen marks or debris"):
-        make_mosaic(tissue_slide(512, 512), replace(preset(), focus=False))
+        make_mosaic(tissue_slide(512, 512))
 
 
 def test_a_mask_replaces_the_segmentation(slide: ArraySlide) -> None:
@@ -122,8 +122,7 @@ def test_a_stain_that_is_dark_all_over_is_no_artefact(monkeypatch: pytest.Monkey
     from napari_fish.mosaic.artefacts import Filter
 
     monkeypatch.setattr(Filter, "of_patch", lambda self, features: 0.8)
-    params = replace(preset(), focus=False)
-    assert make_mosaic(tissue_slide(), params).dropped_counts["artefact"] == 0
+    assert "artefact" not in make_mosaic(tissue_slide()).dropped_counts
 
 
 def test_work_can_be_stopped_and_reports_how_far_it_is(slide: ArraySlide) -> None:

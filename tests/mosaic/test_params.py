@@ -11,12 +11,12 @@ from napari_fish.mosaic import PRESETS, MosaicParams, TissueParams, preset
 from napari_fish.names import field_help
 
 
-def test_the_paper_has_none_of_the_repairs_and_the_released_program_reads_patterns_at_20x() -> None:
+def test_the_paper_has_none_of_the_repairs() -> None:
     paper, released, default = preset("paper"), preset("released"), preset()
-    assert (paper.patch_rule, paper.representative, paper.focus) == ("objective", "centre", False)
+    assert (paper.patch_rule, paper.representative, paper.placement) == ("objective", "centre", "grid")
     assert (paper.tissue.retry, paper.tissue.base_mpp) == (False, None)
-    assert (paper.artefact_model, released.artefact_model) == ("lbp-5x", "lbp-20x")
-    assert (default.patch_rule, default.representative, default.focus) == ("exact", "member", True)
+    assert (paper.artefact_model, released.artefact_model) == ("lbp", "lbp")
+    assert (default.patch_rule, default.representative, default.placement) == ("exact", "member", "covering")
     assert default.tissue.retry
 
 

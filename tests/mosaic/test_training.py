@@ -37,8 +37,8 @@ def test_the_same_examples_give_the_same_plain_numbers(little_tissue: None, tmp_
     assert done == [(1, 2), (2, 2)] * 2
     card = json.loads((tmp_path / "a.json").read_text())["card"]
     assert card["clean patches"] == 6
-    assert card["examples"]["lbp-5x"]["clean"] == 12
-    assert set(read_filters(tmp_path / "a.json")) == {"tiles", "lbp-5x", "lbp-20x"}
+    assert card["examples"]["lbp"]["clean"] == 12
+    assert set(read_filters(tmp_path / "a.json")) == {"tiles", "lbp"}
 
 
 def test_the_trained_filter_tells_its_examples_apart(little_tissue: None, tmp_path: Path) -> None:

@@ -48,11 +48,9 @@ TISSUE_FIELDS = (
     "retry",
 )
 MOSAIC_FIELDS = (
+    "least_tissue",
     "white_share",
     "artefacts",
-    "artefact_threshold",
-    "focus",
-    "min_focus",
     "clusters",
     "share",
     "representative",

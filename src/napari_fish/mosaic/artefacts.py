@@ -126,33 +126,23 @@ class Measurer:
 
     def __init__(self, params: MosaicParams) -> None:
         self.params = params
-        self.filter = read_filters()[params.artefact_model] if params.artefacts else None
-        self.full = params.artefacts and params.artefact_model == "lbp-20x"
-        self.side = params.patch if self.full else params.patch // SHRINK
+        self.filter = read_filters()[params.artefact_model] if params.artefacts != "off" else None
+        self.side = params.patch // SHRINK
         """Side in px at which a patch must be read."""
 
     def __call__(self, rgb: RGB) -> Measured:
         """Measure a patch of shape (side, side, 3)."""
-        small = shrunk(rgb, SHRINK) if self.full else rgb
-        image = grey(small)
-        need_tiles = self.params.focus or (self.filter is not None and self.params.artefact_model == "tiles")
-        patterns = local_patterns(image) if need_tiles or (self.filter and not self.full) else None
-        tiles = tile_features(small, image, patterns) if need_tiles and min(image.shape) >= TILE else None
-        return Measured(
-            colour_histograms(small),
-            white_share(image, self.params.white_level),
-            self._artefact(rgb, patterns, tiles),
-            sharpness(tiles) if tiles is not None else 0.0,
-        )
-
-    def _artefact(self, rgb: RGB, patterns: NDArray[np.uint8] | None, tiles: Floats | None) -> float:
-        if self.filter is None:
-            return 0.0
-        if self.params.artefact_model == "tiles":
-            return self.filter.of_patch(tiles) if tiles is not None else 0.0
-        if patterns is None:
-            patterns = local_patterns(grey(rgb))
-        return self.filter.of_patch(pattern_histogram(patterns)[None])
+        image = grey(rgb)
+        patterns = local_patterns(image) if self.filter is not None else None
+        artefact = focus = 0.0
+        if self.filter is not None and patterns is not None:
+            if self.params.artefact_model == "lbp":
+                artefact = self.filter.of_patch(pattern_histogram(patterns)[None])
+            elif min(image.shape) >= TILE:
+                tiles = tile_features(rgb, image, patterns)
+                artefact, focus = self.filter.of_patch(tiles), sharpness(tiles)
+        white = white_share(image, self.params.white_level)
+        return Measured(colour_histograms(rgb), white, artefact, focus)
 
 
 def shrunk(rgb: RGB, factor: int) -> RGB:

@@ -8,7 +8,7 @@ import numpy as np
 
 from napari_fish.mosaic.geojson import CLUSTER_COLOURS, REASON_COLOURS, TISSUE_COLOUR, colour_of
 from napari_fish.mosaic.measure import RGB
-from napari_fish.mosaic.values import Mosaic, Patch
+from napari_fish.mosaic.values import REASONS, Mosaic, Patch
 from napari_fish.slides import Slide
 
 LEGEND_PX = 22
@@ -79,7 +79,7 @@ def _legend(pen: object, mosaic: Mosaic, top: int) -> None:
     assert isinstance(pen, ImageDraw.ImageDraw)
     entries = [(TISSUE_COLOUR, f"tissue {mosaic.tissue_mm2:.3g} mm^2")]
     entries.append((CLUSTER_COLOURS[0], f"{len(mosaic.patches)} of {len(mosaic.candidates)} in the mosaic"))
-    entries += [(REASON_COLOURS[r], f"{r}: {n} dropped") for r, n in mosaic.dropped_counts.items() if n]
+    entries += [(REASON_COLOURS[r], f"{n} left out: {REASONS[r]}") for r, n in mosaic.dropped_counts.items()]
     if mosaic.retried:
         entries.append(((200, 0, 0), "gentler parameters"))
     left = 4.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from napari_fish.mosaic.contours import Ring
-from napari_fish.mosaic.values import Mosaic, Patch
+from napari_fish.mosaic.values import REASONS, Mosaic, Patch
 
 CLUSTER_COLOURS: tuple[tuple[int, int, int], ...] = (
     (31, 119, 180),
@@ -21,6 +21,9 @@ CLUSTER_COLOURS: tuple[tuple[int, int, int], ...] = (
 """Colour of each colour cluster; repeated when there are more clusters."""
 REASON_COLOURS: dict[str, tuple[int, int, int]] = {
     "white": (150, 150, 150),
+    "ink": (0, 70, 220),
+    "fold": (150, 0, 90),
+    "debris": (110, 70, 20),
     "artefact": (0, 0, 0),
     "blur": (255, 200, 0),
 }
@@ -48,7 +51,9 @@ def feature_collection(mosaic: Mosaic, everything: bool = False) -> dict[str, An
             for patch in mosaic.candidates
             if (patch.x, patch.y) not in chosen
         ]
-        features += [_patch(patch, mosaic.patch_size, f"Dropped: {patch.reason}") for patch in mosaic.dropped]
+        features += [
+            _patch(patch, mosaic.patch_size, f"Left out: {REASONS[patch.reason]}") for patch in mosaic.dropped
+        ]
     return {"type": "FeatureCollection", "features": features}
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.errors import NoTissue
 from napari_fish.mosaic.artefacts import Measured, Measurer
 from napari_fish.mosaic.grid import Block, blocks, centred_patch, patch_size, patches_on
+from napari_fish.mosaic.judge import judged, patch_of
 from napari_fish.mosaic.masks import MaskLike, tissue_from_mask
 from napari_fish.mosaic.params import MosaicParams
 from napari_fish.mosaic.reading import Progress, ShouldStop, known_mpp, overlapped
@@ -21,12 +21,6 @@ from napari_fish.slides import Slide
 
 BLOCK_PX = 1024
 """Side of a block read at once, in px as read: wide enough that few tiles are decoded twice."""
-MOST_FORGIVEN = 2.5
-"""Log odds by which a slide's own stain may excuse its patches: what is surely ink stays ink."""
-SOFTER = 0.4
-"""A blurred patch is at least so much less sharp (in log2) than the sharpest quarter of its slide."""
-SURELY_DEBRIS = 0.9
-"""A slide on which every patch is an artefact with at least this probability has no tissue."""
 
 
 def make_mosaic(
@@ -83,8 +77,8 @@ def make_mosaic(
         corners = [centred_patch(tissue, size)]
     places = np.concatenate(corners)
     reader = _Reader(slide, Measurer(params), size)
-    measured = _for_this_stain(reader.measure(corners, report, should_stop, threads), params)
-    patches, rescued = _judged(slide, places, measured, params)
+    measured = reader.measure(corners, report, should_stop, threads)
+    patches, rescued = judged(slide.path, places, measured, params)
     kept = np.array([i for i, patch in enumerate(patches) if not patch.reason])
     histograms = np.stack([measured[i].histogram for i in kept])
     clusters = colour_clusters(histograms, params.clusters, params.n_init, params.seed)
@@ -143,75 +137,6 @@ class _Reader:
         return result
 
 
-def _judged(
-    slide: Slide, places: NDArray[np.int64], measured: Sequence[Measured], params: MosaicParams
-) -> tuple[list[Patch], bool]:
-    """Return the patches with the reasons to drop them, and whether one had to be taken back."""
-    sharp = _focus_limit(measured, params)
-    patches = [
-        _patch(int(x), int(y), value, _reason(value, params, sharp))
-        for (x, y), value in zip(places, measured, strict=True)
-    ]
-    if not all(patch.reason for patch in patches):
-        return patches, False
-    if all(patch.reason == "artefact" and patch.artefact >= SURELY_DEBRIS for patch in patches):
-        raise NoTissue(
-            f"{slide.path}: no tissue found; all {len(patches)} patches show pen marks or debris. "
-            "If this is tissue, switch the artefact filter off or give a mask and switch it off."
-        )
-    # A slide with tissue must be found by somebody: the sharpest of the blurred, else the least white,
-    # else the least suspicious patch comes back.
-    best = max(range(len(patches)), key=lambda i: (*_merit(patches[i]), -i))
-    patches[best] = replace(patches[best], reason="")
-    return patches, True
-
-
-def _for_this_stain(measured: list[Measured], params: MosaicParams) -> list[Measured]:
-    """Judge artefacts against what is usual on this slide: a dark stain is no fold on every patch."""
-    seen = [value.artefact for value in measured if value.white <= params.white_share]
-    if params.artefact_model != "tiles" or not params.artefacts or not seen:
-        return measured
-    shift = float(np.clip(np.median(_log_odds(seen)) + 1.0, 0, MOST_FORGIVEN))
-    odds = _log_odds([value.artefact for value in measured]) - shift
-    probabilities = 1 / (1 + np.exp(-odds))
-    return [replace(v, artefact=float(p)) for v, p in zip(measured, probabilities, strict=True)]
-
-
-def _log_odds(probabilities: Sequence[float]) -> NDArray[np.float64]:
-    p = np.clip(np.asarray(probabilities, np.float64), 1e-9, 1 - 1e-9)
-    return np.asarray(np.log(p / (1 - p)))
-
-
-def _merit(patch: Patch) -> tuple[int, float]:
-    """Rank a dropped patch among others: the higher, the better."""
-    merits = {"artefact": (0, -patch.artefact), "white": (1, -patch.white), "blur": (2, patch.focus)}
-    return merits[patch.reason]
-
-
-def _focus_limit(measured: Sequence[Measured], params: MosaicParams) -> float:
-    """Return the sharpness below which a patch of this slide is out of focus."""
-    seen = [value.focus for value in measured if value.white <= params.white_share]
-    # Of a slide that is soft throughout, by its scanner or a wrong mpp, the best is still worth having.
-    return min(params.min_focus, float(np.quantile(seen, 0.75)) - SOFTER) if seen else params.min_focus
-
-
-def _reason(value: Measured, params: MosaicParams, sharp: float) -> str:
-    """Say why a patch is dropped, or return the empty string."""
-    if value.white > params.white_share:
-        return "white"
-    if params.artefacts and value.artefact > params.artefact_threshold:
-        return "artefact"
-    if params.focus and value.focus < sharp:
-        return "blur"
-    return ""
-
-
-def _patch(x: int, y: int, value: Measured, reason: str = "", cluster: int = -1) -> Patch:
-    return Patch(
-        x, y, cluster, round(value.white, 4), round(value.artefact, 4), round(value.focus, 4), reason
-    )
-
-
 def _chosen(candidates: Sequence[Patch], params: MosaicParams, reader: _Reader) -> list[Patch]:
     """Choose a few patches of each colour cluster."""
     members: list[Patch] = []
@@ -225,6 +150,6 @@ def _chosen(candidates: Sequence[Patch], params: MosaicParams, reader: _Reader) 
             for x, y in middle.tolist():
                 value = reader.block(Block(x, y, 1, 1, ((0, 0, 0),)))[0]
                 if value.white <= params.white_share:
-                    centres.append(_patch(x, y, value, cluster=cluster))
+                    centres.append(patch_of(x, y, value, cluster=cluster))
     # Members were tested for white before; should every centre be white, members stand in.
     return centres or members

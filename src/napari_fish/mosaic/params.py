@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 PRESETS: tuple[str, ...] = ("default", "paper", "released")
 """Names that :func:`preset` knows."""
+ARTEFACTS: tuple[str, ...] = ("strict", "normal", "off")
+"""How strictly ink, folds, debris and blur are left out."""
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,9 @@ class TissueParams:
 
     Attributes
     ----------
+    method : {"glass", "saturation"}
+        ``"glass"``: the glass of the slide is measured, and tissue is what differs from it. ``"saturation"``:
+        tissue is what is more saturated than ``threshold``, as in the paper.
     downsample : float
         Base px per px of the overview on which tissue is sought: 64 base px of 0.25 µm are 16 µm.
     unit_px : float
@@ -43,6 +48,7 @@ class TissueParams:
         When nothing is found, try again with gentler values, and record that.
     """
 
+    method: Literal["glass", "saturation"] = "glass"
     downsample: float = 64.0
     unit_px: float = 512.0
     base_mpp: float | None = 0.25
@@ -57,6 +63,7 @@ class TissueParams:
     retry: bool = True
 
     def __post_init__(self) -> None:
+        _check(self.method in ("glass", "saturation"), "method is 'glass' or 'saturation'")
         _check(self.downsample >= 1, "downsample must be at least 1")
         _check(self.unit_px > 0, "unit_px must be positive")
         _check(self.base_mpp is None or self.base_mpp > 0, "base_mpp must be positive, or None")
@@ -83,23 +90,22 @@ class MosaicParams:
     patch_rule : {"exact", "objective"}
         ``"exact"``: a patch covers ``patch * mpp`` µm on any slide. ``"objective"``: it covers ``patch``
         level-0 px of a 20x slide and twice as many of a 40x slide, as in the paper.
+    placement : {"covering", "grid"}
+        ``"covering"``: patches lie where they hold most tissue, inside the slide, and leave little of it out.
+        ``"grid"``: on a grid over the bounding box of each piece of tissue, as in the paper.
+    least_tissue : float
+        Share of a patch, 0 to 1, that must be tissue, unless a piece of tissue has no better patch; not for
+        ``"grid"``.
     white_level : int
         Grey, 0 to 255, above which a pixel is white.
     white_share : float
         A patch with more than this share of white pixels, 0 to 1, is dropped.
-    artefacts : bool
-        Drop patches that show pen ink, folds, dust or other debris.
-    artefact_threshold : float
-        Probability, 0 to 1, above which a patch counts as an artefact. Raise it to drop fewer.
-    artefact_model : {"tiles", "lbp-5x", "lbp-20x"}
-        Which of the trained filters judges: ``"lbp-5x"`` is the paper's on patches at 5x, ``"lbp-20x"``
-        reads them at 20x as the released program does, ``"tiles"`` also looks at colour and at parts of
-        the patch.
-    focus : bool
-        Drop patches that are out of focus.
-    min_focus : float
-        Sharpness below which a patch is out of focus: log2 of the contrast at 2 µm over that at 4 to
-        8 µm. Lower it to drop fewer. A slide that is soft throughout is judged by its own sharpest quarter.
+    artefacts : {"normal", "strict", "off"}
+        Whether patches with pen ink, folds or debris and patches out of focus are left out: ``"normal"``
+        keeps what is doubtful, ``"strict"`` leaves it out, ``"off"`` keeps everything.
+    artefact_model : {"tiles", "lbp"}
+        Which of the trained filters judges: ``"lbp"`` is the paper's on the texture of patches at 5x,
+        ``"tiles"`` looks at colour, texture and sharpness of parts of the patch, beside what is usual on the slide.
     clusters : int
         Number of colour clusters.
     share : float
@@ -117,13 +123,12 @@ class MosaicParams:
     patch: int = 1024
     mpp: float = 0.5
     patch_rule: Literal["exact", "objective"] = "exact"
+    placement: Literal["covering", "grid"] = "covering"
+    least_tissue: float = 0.5
     white_level: int = 235
-    white_share: float = 0.9
-    artefacts: bool = True
-    artefact_threshold: float = 0.5
-    artefact_model: Literal["tiles", "lbp-5x", "lbp-20x"] = "tiles"
-    focus: bool = True
-    min_focus: float = -1.3
+    white_share: float = 0.99
+    artefacts: Literal["normal", "strict", "off"] = "normal"
+    artefact_model: Literal["tiles", "lbp"] = "tiles"
     clusters: int = 9
     share: float = 0.05
     n_init: int = 10
@@ -135,12 +140,11 @@ class MosaicParams:
         _check(self.mpp > 0, "mpp must be positive")
         _check(self.patch_rule in ("exact", "objective"), "patch_rule is 'exact' or 'objective'")
         _check(0 <= self.white_level <= 255, "white_level must lie between 0 and 255")
-        for name in ("white_share", "artefact_threshold", "share"):
+        _check(self.placement in ("covering", "grid"), "placement is 'covering' or 'grid'")
+        for name in ("least_tissue", "white_share", "share"):
             _check(0 <= getattr(self, name) <= 1, f"{name} must lie between 0 and 1")
-        _check(
-            self.artefact_model in ("tiles", "lbp-5x", "lbp-20x"),
-            "artefact_model is 'tiles', 'lbp-5x' or 'lbp-20x'",
-        )
+        _check(self.artefacts in ARTEFACTS, f"artefacts is one of {', '.join(ARTEFACTS)}")
+        _check(self.artefact_model in ("tiles", "lbp"), "artefact_model is 'tiles' or 'lbp'")
         _check(self.clusters >= 1 and self.n_init >= 1, "clusters and n_init must be at least 1")
         _check(self.representative in ("member", "centre"), "representative is 'member' or 'centre'")
 
@@ -150,10 +154,21 @@ class MosaicParams:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MosaicParams:
-        """Return the parameters that :meth:`to_dict` wrote; unknown names are an error."""
+        """Return the parameters that :meth:`to_dict` wrote, now or in the first version; unknown names are an error."""
         values = dict(values)
-        if isinstance(values.get("tissue"), dict):
-            values["tissue"] = TissueParams(**values["tissue"])
+        tissue = values.get("tissue")
+        if isinstance(values.get("artefacts"), bool):
+            values |= {
+                "artefacts": "normal" if values["artefacts"] else "off",
+                "artefact_model": "tiles" if values["artefact_model"] == "tiles" else "lbp",
+                "placement": "grid",
+            }
+            for gone in ("artefact_threshold", "focus", "min_focus"):
+                values.pop(gone, None)
+            if isinstance(tissue, dict):
+                tissue = {**tissue, "method": "saturation"}
+        if isinstance(tissue, dict):
+            values["tissue"] = TissueParams(**tissue)
         return cls(**values)
 
 
@@ -169,13 +184,14 @@ def preset(name: str = "default") -> MosaicParams:
     default = MosaicParams()
     paper = replace(
         default,
-        tissue=TissueParams(base_mpp=None, tighten=0.0, retry=False),
+        tissue=TissueParams(method="saturation", base_mpp=None, tighten=0.0, retry=False),
         patch_rule="objective",
-        artefact_model="lbp-5x",
-        focus=False,
+        placement="grid",
+        white_share=0.9,
+        artefact_model="lbp",
         representative="centre",
     )
-    known = {"default": default, "paper": paper, "released": replace(paper, artefact_model="lbp-20x")}
+    known = {"default": default, "paper": paper, "released": paper}
     if name not in known:
         raise ValueError(f"unknown preset {name!r}; choose one of {', '.join(PRESETS)}")
     return known[name]

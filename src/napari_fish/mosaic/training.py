@@ -36,8 +36,6 @@ CLEAN_WEIGHT = 4.0
 """A clean example counts as much as this many painted ones: losing tissue is worse than keeping dirt."""
 TILE_RANK = 2
 """A patch is as suspicious as its second most suspicious tile."""
-FULL_EVERY = 8
-"""One clean patch in so many is also painted at 20x, which takes 16 times as long."""
 CREDITS = (
     "synthetic demo slides of napari-fish (BSD-3-Clause)",
     "LC25000 (Borkowski et al. 2019, freely available)",
@@ -88,7 +86,7 @@ def train_artefacts(
         What was written: ``filters`` and ``card``.
     """
     sources = list(_sources(None if data is None else Path(data), slides))
-    examples = {name: _Examples() for name in ("tiles", "lbp-5x", "lbp-20x")}
+    examples = {name: _Examples() for name in ("tiles", "lbp")}
     number = 0
     for step, source in enumerate(sources):
         for clean in source():
@@ -158,9 +156,6 @@ def _paint(clean: Clean, number: int, examples: dict[str, _Examples]) -> None:
     small = shrunk(clean.rgb, round(SHRINK * MPP / clean.mpp))
     for painted, where, name in _copies(small, SHRINK * MPP, rng):
         _add_small(painted, where, name, examples)
-    if clean.mpp == MPP and number % FULL_EVERY == 0:
-        for painted, where, _ in _copies(clean.rgb, MPP, rng):
-            _add_patterns(local_patterns(grey(painted)), where, examples["lbp-20x"])
 
 
 def _copies(rgb: RGB, mpp: float, rng: np.random.Generator) -> Iterator[tuple[RGB, Mask | None, str]]:
@@ -184,7 +179,7 @@ def _add_small(rgb: RGB, where: Mask | None, name: str, examples: dict[str, _Exa
         cut = where[: rows * TILE, : columns * TILE].reshape(rows, TILE, columns, TILE)
         chosen = cut.mean(axis=(1, 3)).ravel() > TILE_SHARE[name]
         examples["tiles"].add(tiles[chosen], np.ones(int(chosen.sum()), bool))
-    _add_patterns(patterns, where, examples["lbp-5x"])
+    _add_patterns(patterns, where, examples["lbp"])
 
 
 def _add_patterns(patterns: NDArray[np.uint8], where: Mask | None, examples: _Examples) -> None:

@@ -10,8 +10,15 @@ from typing import Any
 from napari_fish.mosaic.contours import Contour
 from napari_fish.mosaic.params import MosaicParams
 
-REASONS: tuple[str, ...] = ("white", "artefact", "blur")
-"""Why a patch may be dropped."""
+REASONS: dict[str, str] = {
+    "white": "glass",
+    "ink": "ink",
+    "fold": "folded",
+    "debris": "dust, bubbles or edges",
+    "artefact": "artefact",
+    "blur": "blurred",
+}
+"""Why a patch may be left out, and what people call it."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +97,9 @@ class Mosaic:
 
     @property
     def dropped_counts(self) -> dict[str, int]:
-        """How many patches were dropped, by reason."""
+        """How many patches were left out, by reason; reasons that did not occur are not there."""
         counts = Counter(patch.reason for patch in self.dropped)
-        return {reason: counts[reason] for reason in REASONS}
+        return {reason: counts[reason] for reason in REASONS if counts[reason]}
 
     @property
     def tissue_mm2(self) -> float:

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.mosaic.artefacts import Measured, Measurer
+from napari_fish.mosaic.covering import covering_patches
 from napari_fish.mosaic.grid import Block, blocks, centred_patch, patch_size, patches_on
 from napari_fish.mosaic.judge import judged, patch_of
 from napari_fish.mosaic.masks import MaskLike, tissue_from_mask
 from napari_fish.mosaic.params import MosaicParams
 from napari_fish.mosaic.reading import Progress, ShouldStop, known_mpp, overlapped
 from napari_fish.mosaic.select import colour_clusters, representatives
-from napari_fish.mosaic.tissue import segment
+from napari_fish.mosaic.tissue import Tissue, segment
 from napari_fish.mosaic.values import Mosaic, Patch
 from napari_fish.slides import Slide
 
@@ -71,10 +72,7 @@ def make_mosaic(
     else:
         tissue = tissue_from_mask(slide, mask, params.tissue, size)
     report(20, 100)
-    corners = patches_on(tissue, size)
-    if not any(len(grid) for grid in corners):
-        # Every piece is too small for the grid, but what tissue there is must be represented.
-        corners = [centred_patch(tissue, size)]
+    corners = _corners(slide, tissue, size, params)
     places = np.concatenate(corners)
     reader = _Reader(slide, Measurer(params), size)
     measured = reader.measure(corners, report, should_stop, threads)
@@ -99,6 +97,15 @@ def make_mosaic(
         rescued=rescued,
         masked=mask is not None,
     )
+
+
+def _corners(slide: Slide, tissue: Tissue, size: int, params: MosaicParams) -> list[NDArray[np.int64]]:
+    """Return the corners of the patches on tissue, one array a grid."""
+    if params.placement == "covering":
+        return covering_patches(tissue, size, slide.dimensions, params.least_tissue)
+    corners = patches_on(tissue, size)
+    # Where every piece is too small for the grid, what tissue there is must still be represented.
+    return corners if any(len(grid) for grid in corners) else [centred_patch(tissue, size)]
 
 
 @dataclass(frozen=True)

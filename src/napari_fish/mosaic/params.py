@@ -20,6 +20,9 @@ class TissueParams:
     method : {"glass", "saturation"}
         ``"glass"``: the glass of the slide is measured, and tissue is what differs from it. ``"saturation"``:
         tissue is what is more saturated than ``threshold``, as in the paper.
+    sensitivity : float
+        For ``"glass"``: 2 also finds tissue half as rough as what is usually taken for tissue, 0.5 only what is twice as
+        rough.
     downsample : float
         Base px per px of the overview on which tissue is sought: 64 base px of 0.25 µm are 16 µm.
     unit_px : float
@@ -49,6 +52,7 @@ class TissueParams:
     """
 
     method: Literal["glass", "saturation"] = "glass"
+    sensitivity: float = 1.0
     downsample: float = 64.0
     unit_px: float = 512.0
     base_mpp: float | None = 0.25
@@ -57,13 +61,14 @@ class TissueParams:
     otsu: bool = False
     close: int = 4
     tighten: float = 0.35
-    min_tissue: float = 100.0
+    min_tissue: float = 2.0
     min_hole: float = 16.0
-    max_holes: int = 8
+    max_holes: int = 1000
     retry: bool = True
 
     def __post_init__(self) -> None:
         _check(self.method in ("glass", "saturation"), "method is 'glass' or 'saturation'")
+        _check(self.sensitivity > 0, "sensitivity must be positive")
         _check(self.downsample >= 1, "downsample must be at least 1")
         _check(self.unit_px > 0, "unit_px must be positive")
         _check(self.base_mpp is None or self.base_mpp > 0, "base_mpp must be positive, or None")
@@ -184,7 +189,9 @@ def preset(name: str = "default") -> MosaicParams:
     default = MosaicParams()
     paper = replace(
         default,
-        tissue=TissueParams(method="saturation", base_mpp=None, tighten=0.0, retry=False),
+        tissue=TissueParams(
+            method="saturation", base_mpp=None, tighten=0.0, min_tissue=100.0, max_holes=8, retry=False
+        ),
         patch_rule="objective",
         placement="grid",
         white_share=0.9,

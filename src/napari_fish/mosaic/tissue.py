@@ -11,11 +11,18 @@ from scipy import ndimage
 
 from napari_fish.errors import NoTissue
 from napari_fish.mosaic.contours import Contour, trace
+from napari_fish.mosaic.glass import find_tissue, measure
 from napari_fish.mosaic.params import TissueParams
 from napari_fish.mosaic.reading import ShouldStop, known_mpp, overlapped
 from napari_fish.slides import Slide
 
 Mask = NDArray[np.bool_]
+FINE_UM, COARSE_UM = 8.0, 16.0
+"""µm a px of the overview on which tissue is told from glass: of small slides, and of the largest."""
+MOST_PIXELS = 4_000_000
+"""Px of an overview, as long as that is not coarser than `COARSE_UM`."""
+LEAST_PIXELS = 256
+"""Px along the longer side of an overview, where the slide has so many."""
 STRIP_ROWS = 64
 """Rows of the overview read at a time."""
 SEPARATION = 4.0
@@ -79,6 +86,8 @@ def segment(
         When there is none, or none that is large enough.
     """
     params = params or TissueParams()
+    if params.method == "glass":
+        return _beside_glass(slide, params, threads, should_stop)
     base = (params.base_mpp or known_mpp(slide)) / known_mpp(slide)
     scale = max(1.0, params.downsample * base)
     overview = read_overview(slide, scale, threads=threads, should_stop=should_stop)
@@ -94,6 +103,39 @@ def segment(
             return replace(tissue, retried=attempt != params)
         found.append(int(mask.sum()))
     raise NoTissue(_why_nothing(slide, params, saturation, max(found, default=0), unit))
+
+
+def _beside_glass(
+    slide: Slide, params: TissueParams, threads: int | None, should_stop: ShouldStop | None
+) -> Tissue:
+    """Find what differs from the glass of the slide."""
+    mpp = known_mpp(slide)
+    longer = max(slide.dimensions) * mpp
+    area = slide.dimensions[0] * slide.dimensions[1] * mpp**2
+    # Large slides are looked at from farther away, pictures smaller than a few patches from nearer.
+    um = float(np.clip(math.sqrt(area / MOST_PIXELS), FINE_UM, COARSE_UM))
+    um = max(mpp, min(um, longer / LEAST_PIXELS))
+    overview = read_overview(slide, um / mpp, threads=threads, should_stop=should_stop)
+    seen = measure(overview, um)
+    mask = find_tissue(seen, um, params.sensitivity)
+    unit = (params.unit_px * (params.base_mpp or mpp) / um) ** 2
+    tissue = regions(mask, (um / mpp, um / mpp), params, unit, mpp)
+    if tissue is not None:
+        return tissue
+    if mask.any():
+        found = float(mask.sum()) / unit
+        reason = (
+            f"what differs from the glass covers {found:.2g} unit squares in all, and no piece of it is as large as the "
+            f"least area ({params.min_tissue:g}). Lower the least area, or give a mask"
+        )
+    elif not seen.glass:
+        reason = "it shows nothing but ink or black. Check the file, or give a mask"
+    else:
+        reason = (
+            f"it looks blank: {100 * seen.glass:.0f} % of it is smooth and of one colour, and nothing on it is as rough "
+            "and dark as tissue. Raise the sensitivity for a very faint stain, or give a mask"
+        )
+    raise NoTissue(f"{slide.path}: no tissue found; {reason}.")
 
 
 def read_overview(

@@ -1,0 +1,183 @@
+"""What differs from the glass of a slide: its own colour, tint and uneven light are measured, not assumed.
+
+Glass is smooth and bright, whatever its colour; tissue is darker and never smooth. So texture finds tissue, the glass beside
+it says how dark is dark, and what is coloured but smooth (ink, a smear of stain, a black border) is neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+Mask = NDArray[np.bool_]
+Floats = NDArray[np.float32]
+WINDOW_UM = 40.0
+"""Side of the square in which texture is measured."""
+SOFTENING = 16
+"""Added to intensities before their logarithm, so that the noise of black is no texture."""
+SMOOTH = 0.012
+"""Texture (standard deviation of the logarithm of light) that glass does not exceed, JPEG and dust films included."""
+LEAST_GLASS = 0.002
+"""Share of an overview that must be smooth and bright for it to be glass."""
+LEAST_TEXTURE = 0.005
+"""Texture that even the faintest tissue has."""
+LEAST_DENSITY = 0.02
+"""Optical density (natural logarithm) of the faintest tissue."""
+OF_TYPICAL = 0.08
+"""Tissue is at least this share as dense as half of the tissue on its slide."""
+CLOSE_UM, OPEN_UM = 48.0, 36.0
+"""Gaps up to the first are closed; threads and lines up to the second are no tissue."""
+FILL_MM2 = 0.05
+"""Gaps up to this area, of lung, fat or glands, belong to the tissue around them before threads are left out."""
+DENSE = 0.5
+"""What is at least this share as dense as half of the tissue is tissue even where it is smooth, like bone."""
+INK_DENSITY = 0.35
+"""Optical density that ink has at least."""
+FLAT, STREAKY = 0.05, 0.2
+"""Texture over density of what is surely no tissue, and of ink at most."""
+SAMPLE = 200_000
+"""Pixels of glass that are enough to know its colour."""
+
+
+@dataclass(frozen=True, eq=False)
+class Overview:
+    """What is measured on an overview of a slide.
+
+    Attributes
+    ----------
+    density : ndarray of float32, shape (rows, columns, 3)
+        Optical density over the glass beside it (natural logarithm), in red, green and blue.
+    texture : ndarray of float32, shape (rows, columns)
+        Standard deviation of the logarithm of light in a square of `WINDOW_UM`.
+    glass : float
+        Share of the overview that is surely glass.
+    noise : float
+        Texture that glass has.
+    """
+
+    density: Floats
+    texture: Floats
+    glass: float
+    noise: float
+
+
+def measure(rgb: NDArray[np.uint8], um: float) -> Overview:
+    """Measure density and texture of an overview of ``um`` µm a px, shape (rows, columns, 3)."""
+    light = np.log((rgb.astype(np.float32) + SOFTENING) / (255 + SOFTENING))
+    window = max(3, 2 * round(WINDOW_UM / um / 2) + 1)
+    mean = np.empty_like(light)
+    variance = np.zeros(light.shape[:2], np.float32)
+    for channel in range(3):
+        ndimage.uniform_filter(light[..., channel], window, output=mean[..., channel])
+        variance += ndimage.uniform_filter(light[..., channel] ** 2, window) - mean[..., channel] ** 2
+    texture = np.sqrt(np.maximum(variance / 3, 0))
+    bright = mean.mean(axis=2)
+    smooth = texture < SMOOTH
+    # What is smooth but darker than most of what is not is a border or a shadow.
+    level = np.quantile(bright[~smooth], 0.75) if not smooth.all() else -np.inf
+    glass = smooth & (bright > level)
+    share = float(glass.mean())
+    if share < LEAST_GLASS:
+        return Overview(-light, texture, 0.0, 0.0)
+    glass &= bright > np.quantile(bright[glass], 0.9) - 0.25
+    noise = float(np.median(texture[glass]))
+    density = _light_of(mean, glass) - light
+    return Overview(density, texture, share, noise)
+
+
+def _light_of(mean: Floats, glass: Mask) -> Floats:
+    """Return the light that the glass would let through at every place: a smooth field, shape (rows, columns, 3)."""
+    rows, columns = np.nonzero(glass)
+    step = max(1, len(rows) // SAMPLE)
+    rows, columns = rows[::step], columns[::step]
+    values = mean[rows, columns]
+    height, width = glass.shape
+    # A curved field needs glass on most sides; with less, what is left of tissue would bend it.
+    seen = [np.ptp(rows) / max(1, height - 1), np.ptp(columns) / max(1, width - 1)]
+    curved = min(seen) > 0.6 and glass.mean() > 0.1
+    y, x = 2 * rows / max(1, height - 1) - 1, 2 * columns / max(1, width - 1) - 1
+    keep = np.ones(len(rows), bool)
+    terms = _terms(y, x, curved)
+    for _ in range(4):
+        fit = np.linalg.lstsq(terms[keep], values[keep], rcond=None)[0]
+        off = (values - terms @ fit).mean(axis=1)
+        keep = np.abs(off) < max(0.01, 2.5 * float(np.median(np.abs(off))))
+    grid_y, grid_x = np.linspace(-1, 1, height), np.linspace(-1, 1, width)
+    result = np.empty((height, width, 3), np.float32)
+    for row, place in enumerate(grid_y):
+        result[row] = _terms(np.full(width, place), grid_x, curved) @ fit
+    return result
+
+
+def _terms(y: NDArray[np.float64], x: NDArray[np.float64], curved: bool) -> NDArray[np.float64]:
+    one = np.ones(len(y))
+    return np.stack([one, y, x, y * y, x * x, x * y] if curved else [one], axis=1)
+
+
+def find_tissue(seen: Overview, um: float, sensitivity: float = 1.0) -> Mask:
+    """Return where there is tissue on an overview of ``um`` µm a px; all False where there is none."""
+    dark = seen.density.max(axis=2)
+    textured = seen.texture > texture_level(seen) / sensitivity
+    if seen.glass and textured.any():
+        typical = float(np.median(dark[textured]))
+        dense = dark > max(10 * LEAST_DENSITY, DENSE * typical)
+        mask = (textured | dense) & (dark > max(LEAST_DENSITY, OF_TYPICAL * typical))
+    else:
+        mask = textured
+    ink = _ink(seen, dark, mask, um)
+    mask = _closed(mask & ~ink, CLOSE_UM / um)
+    if not _opened(mask, OPEN_UM / um).any():
+        return np.zeros_like(mask)
+    mask |= _small(~mask, min(FILL_MM2 * 1e6 / um**2, mask.size / 2))
+    return _opened(mask & ~ink, OPEN_UM / um)
+
+
+def _small(mask: Mask, area: float) -> Mask:
+    """Return the pieces of a mask up to an area in px."""
+    pieces, count = ndimage.label(mask)
+    small = np.bincount(pieces.ravel(), minlength=count + 1) <= area
+    small[0] = False
+    return np.asarray(small[pieces])
+
+
+def texture_level(seen: Overview) -> float:
+    """Return the texture that tells tissue from glass on this slide."""
+    if not seen.glass:
+        return LEAST_TEXTURE
+    rough = seen.texture[seen.texture > max(3 * seen.noise, LEAST_TEXTURE)]
+    typical = float(np.quantile(rough, 0.75)) if len(rough) else LEAST_TEXTURE
+    return max(LEAST_TEXTURE, 3 * seen.noise, float(np.sqrt(max(seen.noise, 0.001) * typical)))
+
+
+def _ink(seen: Overview, dark: Floats, mask: Mask, um: float) -> Mask:
+    """Return what is cold or black and too smooth for tissue; stains of such a colour are more than half of a slide."""
+    red, green, blue = (seen.density[..., channel] for channel in range(3))
+    cold = (dark > INK_DENSITY) & ((red > 1.25 * green) | (np.minimum(red, blue) > 0.85 * green))
+    flat = cold & (seen.texture < FLAT * dark)
+    streaky = cold & (seen.texture < STREAKY * dark)
+    if streaky[mask].mean() > 0.5 if mask.any() else True:
+        streaky = flat
+    return _grown(_opened(streaky, 24 / um), 24 / um) & (cold | flat)
+
+
+def _grown(mask: Mask, width: float) -> Mask:
+    return np.asarray(ndimage.maximum_filter(mask, max(1, round(width))))
+
+
+def _closed(mask: Mask, width: float) -> Mask:
+    """Close gaps up to ``width`` px; the border closes nothing."""
+    side = max(1, round(width))
+    padded = np.pad(mask, side, mode="edge")
+    closed = ndimage.minimum_filter(ndimage.maximum_filter(padded, side), side, origin=-1 if side % 2 == 0 else 0)
+    return np.asarray(closed[side:-side, side:-side] | mask)
+
+
+def _opened(mask: Mask, width: float) -> Mask:
+    """Leave out what is narrower than ``width`` px; the border cuts nothing."""
+    side = max(1, round(width))
+    padded = np.pad(mask, side, mode="edge")
+    opened = ndimage.maximum_filter(ndimage.minimum_filter(padded, side), side, origin=-1 if side % 2 == 0 else 0)
+    return np.asarray(opened[side:-side, side:-side] & mask)

@@ -81,7 +81,9 @@ class Layout:
 def sets(data: Path) -> dict[str, dict[str, list[Path]]]:
     """Return the images of each set by class; folders ``train`` and ``validation`` of one set are one set."""
     found: dict[str, dict[str, list[Path]]] = {}
-    for path in sorted(p for p in data.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg", ".png", ".tif", ".tiff")):
+    for path in sorted(
+        p for p in data.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg", ".png", ".tif", ".tiff")
+    ):
         parts = [part for part in path.relative_to(data).parts if part not in ("train", "validation")]
         kind = parts[1] if len(parts) > 2 else ""
         found.setdefault(parts[0], {}).setdefault(kind, []).append(path)
@@ -132,7 +134,10 @@ def shape_of(area: float, torn: bool, rng: np.random.Generator) -> NDArray[np.bo
     if torn:
         stretch = rng.uniform(1.0, 2.2)
         rough = ndimage.gaussian_filter(rng.standard_normal((side, side)), side / 14)
-        radius = np.hypot(x * math.sqrt(stretch), y / math.sqrt(stretch)) / side + 0.35 * rough / rough.std() * 0.15
+        radius = (
+            np.hypot(x * math.sqrt(stretch), y / math.sqrt(stretch)) / side
+            + 0.35 * rough / rough.std() * 0.15
+        )
     else:
         radius = np.hypot(x, y) / side
     limit = np.partition(radius.ravel(), int(pixels))[int(pixels)]
@@ -164,11 +169,15 @@ def dirt(light: NDArray[np.float32], rng: np.random.Generator, taken: NDArray[np
         pen.ellipse((x - r, y - r * rng.uniform(0.4, 1), x + r, y + r), fill=int(rng.uniform(60, 230)))
     for _ in range(6):
         points = rng.uniform(0, 1, 2) * (columns, rows) + np.cumsum(rng.normal(0, 25, (30, 2)), axis=0)
-        pen.line([tuple(p) for p in points.tolist()], fill=int(rng.uniform(80, 220)), width=int(rng.integers(2, 9)))
+        pen.line(
+            [tuple(p) for p in points.tolist()], fill=int(rng.uniform(80, 220)), width=int(rng.integers(2, 9))
+        )
     for _ in range(4):
         r = rng.uniform(150, 900) / MPP
         x, y = rng.uniform(0, columns), rng.uniform(0, rows)
-        pen.ellipse((x - r, y - r, x + r, y + r), outline=int(rng.uniform(80, 200)), width=int(rng.integers(3, 10)))
+        pen.ellipse(
+            (x - r, y - r, x + r, y + r), outline=int(rng.uniform(80, 200)), width=int(rng.integers(3, 10))
+        )
     cover = ndimage.gaussian_filter(np.asarray(layer, np.float32) / 255, 1.0)
     cover[taken] = 0
     light *= 1 - 0.85 * cover[..., None]
@@ -176,7 +185,10 @@ def dirt(light: NDArray[np.float32], rng: np.random.Generator, taken: NDArray[np
         strokes = Image.new("L", (columns, rows))
         points = rng.uniform(0.1, 0.9, 2) * (columns, rows) + np.cumsum(rng.normal(0, 90, (8, 2)), axis=0)
         ImageDraw.Draw(strokes).line(
-            [tuple(p) for p in points.tolist()], fill=255, width=int(rng.uniform(60, 400) / MPP), joint="curve"
+            [tuple(p) for p in points.tolist()],
+            fill=255,
+            width=int(rng.uniform(60, 400) / MPP),
+            joint="curve",
         )
         ink = ndimage.gaussian_filter(np.asarray(strokes, np.float32) / 255, 2.0)
         ink *= np.clip(rng.uniform(0.5, 1) + 0.08 * _streaks((rows, columns), rng), 0, 1)
@@ -233,10 +245,14 @@ def score(layout: Layout, mosaic: Mosaic | None) -> tuple[list[bool], list[bool]
     covered = ndimage.mean(found, pieces, range(1, count + 1))
     seen = np.zeros(pieces.shape, bool)
     for patch in mosaic.candidates:
-        seen[max(0, patch.y) : patch.y + mosaic.patch_size, max(0, patch.x) : patch.x + mosaic.patch_size] = True
+        seen[max(0, patch.y) : patch.y + mosaic.patch_size, max(0, patch.x) : patch.x + mosaic.patch_size] = (
+            True
+        )
     represented = ndimage.mean(seen, pieces, range(1, count + 1))
     false = sum(
-        float((draw([ring], mosaic.dimensions, 1.0)[: pieces.shape[0], : pieces.shape[1]] & (pieces > 0)).sum())
+        float(
+            (draw([ring], mosaic.dimensions, 1.0)[: pieces.shape[0], : pieces.shape[1]] & (pieces > 0)).sum()
+        )
         < 0.2 * ring_area(ring)
         for ring in rings
     )
@@ -255,9 +271,7 @@ def ring_area(rings: list[object]) -> float:
     return total
 
 
-def layouts(
-    data: Path, seed: int, quick: bool
-) -> Iterator[tuple[str, str, bool, Layout]]:
+def layouts(data: Path, seed: int, quick: bool) -> Iterator[tuple[str, str, bool, Layout]]:
     """Yield layouts of every set, on every kind of glass, round and torn."""
     for name, classes in sets(data).items():
         rng = np.random.default_rng([seed, *name.encode()])
@@ -295,7 +309,9 @@ def rows(data: Path, seed: int, quick: bool, png: Path | None = None) -> list[Ro
                 total[i] += value
         if png is not None and mosaic is not None:
             png.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(draw_mosaic(slide, mosaic, 1100)).save(png / f"{name}-{kind}-{'torn' if torn else 'round'}.png")
+            Image.fromarray(draw_mosaic(slide, mosaic, 1100)).save(
+                png / f"{name}-{kind}-{'torn' if torn else 'round'}.png"
+            )
     return [
         {
             "set": name,

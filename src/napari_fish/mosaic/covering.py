@@ -109,7 +109,11 @@ def _cover(area: _Area, label: int, box: tuple[slice, slice], least: float) -> N
     if left_out <= (1 - ENOUGH) * total:
         return
     gains = _counted(_sums(missing), area, xs, ys, (int(left), int(top)))
-    heap = [(-int(gains[i, j]), int(i), int(j)) for i, j in zip(*np.nonzero(gains), strict=True) if shares[i, j] >= enough]
+    heap = [
+        (-int(gains[i, j]), int(i), int(j))
+        for i, j in zip(*np.nonzero(gains), strict=True)
+        if shares[i, j] >= enough
+    ]
     heapq.heapify(heap)
     while heap and left_out > (1 - ENOUGH) * total:
         promised, i, j = heapq.heappop(heap)

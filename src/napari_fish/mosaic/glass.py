@@ -38,6 +38,8 @@ INK_DENSITY = 0.35
 """Optical density that ink has at least."""
 FLAT, STREAKY = 0.05, 0.2
 """Texture over density of what is surely no tissue, and of ink at most."""
+RIM = 0.35
+"""Share of the density beside it that the rim of tissue has."""
 SAMPLE = 200_000
 """Pixels of glass that are enough to know its colour."""
 
@@ -132,7 +134,14 @@ def find_tissue(seen: Overview, um: float, sensitivity: float = 1.0) -> Mask:
     if not _opened(mask, OPEN_UM / um).any():
         return np.zeros_like(mask)
     mask |= _small(~mask, min(FILL_MM2 * 1e6 / um**2, mask.size / 2))
-    return _opened(mask & ~ink, OPEN_UM / um)
+    return _tightened(_opened(mask & ~ink, OPEN_UM / um), dark)
+
+
+def _tightened(mask: Mask, dark: Floats) -> Mask:
+    """Leave out what at the rim is paler than `RIM` of the densest two px around: the blur of an overview."""
+    inner = ndimage.minimum_filter(mask, 5, mode="nearest")
+    strongest = ndimage.maximum_filter(dark, 5)
+    return np.asarray(mask & (inner | (dark >= RIM * strongest)))
 
 
 def _small(mask: Mask, area: float) -> Mask:
@@ -171,7 +180,9 @@ def _closed(mask: Mask, width: float) -> Mask:
     """Close gaps up to ``width`` px; the border closes nothing."""
     side = max(1, round(width))
     padded = np.pad(mask, side, mode="edge")
-    closed = ndimage.minimum_filter(ndimage.maximum_filter(padded, side), side, origin=-1 if side % 2 == 0 else 0)
+    closed = ndimage.minimum_filter(
+        ndimage.maximum_filter(padded, side), side, origin=-1 if side % 2 == 0 else 0
+    )
     return np.asarray(closed[side:-side, side:-side] | mask)
 
 
@@ -179,5 +190,7 @@ def _opened(mask: Mask, width: float) -> Mask:
     """Leave out what is narrower than ``width`` px; the border cuts nothing."""
     side = max(1, round(width))
     padded = np.pad(mask, side, mode="edge")
-    opened = ndimage.maximum_filter(ndimage.minimum_filter(padded, side), side, origin=-1 if side % 2 == 0 else 0)
+    opened = ndimage.maximum_filter(
+        ndimage.minimum_filter(padded, side), side, origin=-1 if side % 2 == 0 else 0
+    )
     return np.asarray(opened[side:-side, side:-side] & mask)

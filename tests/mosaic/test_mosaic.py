@@ -76,17 +76,6 @@ def test_the_paper_takes_patches_at_the_centres_of_clusters() -> None:
     assert all((p.x, p.y) in grid for p in members.patches)
 
 
-def test_the_released_program_measures_patterns_on_whole_patches_but_colours_at_5x() -> None:
-    slide = tissue_slide(2048, 2048, 0.5, margin=0)
-    easy = replace(preset("paper").tissue, downsample=32, min_tissue=1)
-    paper, released = (
-        make_mosaic(slide, replace(preset(name), tissue=easy, artefacts="off"))
-        for name in ("paper", "released")
-    )
-    assert [p.cluster for p in released.candidates] == [p.cluster for p in paper.candidates]
-    assert [p.artefact for p in released.candidates] != [p.artefact for p in paper.candidates]
-
-
 def test_a_slide_whose_patches_were_all_dropped_gets_its_best_one_back() -> None:
     rgb = glass(1024, 1024)
     where = np.zeros((1024, 1024), bool)

@@ -1,7 +1,7 @@
-"""What the published program does otherwise than the paper's text says, to the pixel.
+"""What the published program does otherwise than the paper's text says.
 
-OpenCV's arithmetic is written out here; areas and points in a piece of tissue are counted in pixels of the mask, as
-for every preset, where the program measures polygons through the centres of the same pixels.
+OpenCV's arithmetic is written out here. Areas, and points in a piece of tissue, are counted in pixels of the mask, as
+for every preset: they stand for the areas and the insides of the program's contours.
 """
 
 from __future__ import annotations

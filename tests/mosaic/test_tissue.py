@@ -18,6 +18,10 @@ from napari_fish.mosaic.tissue import close, read_overview
 from .conftest import ArraySlide, disc, glass, stain
 
 
+SATURATED = TissueParams(method="saturation", min_tissue=100.0, max_holes=8)
+"""The paper's way of telling tissue, with repairs: what the first databases were made with."""
+
+
 def round_slide(
     mpp: float, radius_um: float = 900, colour: tuple[int, int, int] = (190, 110, 170)
 ) -> ArraySlide:
@@ -43,15 +47,15 @@ def test_the_same_tissue_is_found_at_any_magnification() -> None:
 
 def test_a_small_piece_is_found_by_the_retry_and_that_is_recorded() -> None:
     slide = round_slide(1.0, radius_um=300)
-    tissue = segment(slide)
+    tissue = segment(slide, SATURATED)
     assert tissue.retried
     assert tissue.params.min_tissue == 16
     with pytest.raises(NoTissue, match="least area"):
-        segment(slide, TissueParams(retry=False))
+        segment(slide, replace(SATURATED, retry=False))
 
 
 def test_a_faint_slide_is_found_by_otsu() -> None:
-    tissue = segment(round_slide(1.0, colour=(216, 212, 216)))
+    tissue = segment(round_slide(1.0, colour=(216, 212, 216)), SATURATED)
     assert tissue.retried
     assert tissue.params.otsu
     assert tissue.contours[0].area_um2 == pytest.approx(np.pi * 900**2, rel=0.1)
@@ -75,7 +79,7 @@ def slide_with_holes(*radii_um: float) -> ArraySlide:
 def test_large_holes_are_kept_and_small_ones_filled() -> None:
     contour = segment(slide_with_holes(350, 100)).contours[0]
     assert len(contour.holes) == 1
-    assert np.mean(contour.holes[0], axis=0) == pytest.approx([500, 1000], abs=40)
+    assert np.mean(contour.holes[0], axis=0) == pytest.approx([500, 1000], abs=60)
     assert contour.area_um2 == pytest.approx(8e6 - np.pi * 350**2, rel=0.03)
 
 
@@ -129,7 +133,7 @@ def test_an_unknown_pixel_size_is_refused_with_the_remedy() -> None:
 
 def test_in_the_papers_terms_areas_are_counted_in_level_0_pixels() -> None:
     slide = round_slide(1.0)
-    paper = TissueParams(base_mpp=None, retry=False, downsample=16)
+    paper = replace(SATURATED, base_mpp=None, retry=False, downsample=16)
     with pytest.raises(NoTissue, match="preset default"):
         segment(slide, paper)
     # The disc covers 2.54 million px, 9.7 squares of 512 px.

@@ -148,7 +148,7 @@ def _patches(
         return ImageJob(slide, [(0.0, 0.0, float(width))], None), whole, [note] if mosaic is not None else []
     found = make_mosaic(slide, mosaic, should_stop=should_stop)
     patches = [(float(p.x), float(p.y), float(found.patch_size)) for p in found.patches]
-    return EncodeJob(slide, patches, None), _rounded(patches), []
+    return EncodeJob(slide, patches, None, mosaic.reading), _rounded(patches), []
 
 
 def _of_box(slide: Slide, encoder: Encoder, box: Region) -> tuple[list[PatchBox], list[str]]:

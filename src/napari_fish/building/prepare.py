@@ -53,8 +53,9 @@ class Prepared:
     def job(self) -> EncodeJob[Prepared]:
         """Return what the encoder has to do."""
         patches: list[PatchBox] = [(float(x), float(y), float(w)) for x, y, w, _ in self.boxes.tolist()]
-        kind = EncodeJob if self.mosaic is not None else ImageJob
-        return kind(self.slide, patches, self)
+        if self.mosaic is None:
+            return ImageJob(self.slide, patches, self)
+        return EncodeJob(self.slide, patches, self, self.mosaic.params.reading)
 
 
 @dataclass(frozen=True)

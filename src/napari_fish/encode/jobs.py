@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from napari_fish.encode.encoder import patch_from_image
 from napari_fish.errors import SlideError
 from napari_fish.names import STATE_MPP
+from napari_fish.slides.bicubic import read_bicubic
 from napari_fish.slides.protocol import Slide
 
 RGB = NDArray[np.uint8]
@@ -34,14 +35,19 @@ class EncodeJob(Generic[T]):
         Squares in level-0 px.
     tag : object
         Whatever the caller needs to know the job again.
+    reading : {"area", "bicubic"}
+        How patches are read, as in :class:`~napari_fish.mosaic.MosaicParams`.
     """
 
     slide: Slide
     patches: Sequence[PatchBox]
     tag: T
+    reading: Literal["area", "bicubic"] = "area"
 
     def read(self, box: PatchBox, size: int, mpp: float) -> RGB:
         """Read one patch; see :func:`read_patch`."""
+        if self.reading == "bicubic":
+            return read_bicubic(self.slide, *box, size)
         return read_patch(self.slide, box, size, mpp)
 
 

@@ -88,7 +88,7 @@ class _Area:
         self.covered[top:bottom, left:right] = True
 
 
-def _cover(area: _Area, label: int, box: tuple[slice, slice], least: float) -> None:
+def _cover(area: _Area, label: int, box: tuple[slice, ...], least: float) -> None:
     """Choose the patches of one piece of tissue."""
     xs, on_grid_x = _positions(area, box[1], 0)
     ys, on_grid_y = _positions(area, box[0], 1)
@@ -99,8 +99,8 @@ def _cover(area: _Area, label: int, box: tuple[slice, slice], least: float) -> N
             if shares[i, j] >= enough:
                 area.take(int(xs[j]), int(ys[i]))
     # Only the piece's own surroundings are looked at, however large the slide.
-    top, left = area.edges(ys[:1], 1)[0][0], area.edges(xs[:1], 0)[0][0]
-    bottom, right = area.edges(ys[-1:], 1)[1][0], area.edges(xs[-1:], 0)[1][0]
+    top, left = int(area.edges(ys[:1], 1)[0][0]), int(area.edges(xs[:1], 0)[0][0])
+    bottom, right = int(area.edges(ys[-1:], 1)[1][0]), int(area.edges(xs[-1:], 0)[1][0])
     near = (slice(top, bottom), slice(left, right))
     own = area.labels[near] == label
     total = int(own.sum())
@@ -108,16 +108,14 @@ def _cover(area: _Area, label: int, box: tuple[slice, slice], least: float) -> N
     left_out = int(missing.sum())
     if left_out <= (1 - ENOUGH) * total:
         return
-    gains = _counted(_sums(missing), area, xs, ys, (int(left), int(top)))
-    heap = [
-        (-int(gains[i, j]), int(i), int(j))
-        for i, j in zip(*np.nonzero(gains), strict=True)
-        if shares[i, j] >= enough
+    gains = _counted(_sums(missing), area, xs, ys, (left, top))
+    heap: list[tuple[int, int, int]] = [
+        (-int(gains[i, j]), i, j) for i, j in np.argwhere((gains > 0) & (shares >= enough)).tolist()
     ]
     heapq.heapify(heap)
     while heap and left_out > (1 - ENOUGH) * total:
-        promised, i, j = heapq.heappop(heap)
-        x, y = xs[j : j + 1], ys[i : i + 1]
+        promised, row, column = heapq.heappop(heap)
+        x, y = xs[column : column + 1], ys[row : row + 1]
         cut = (
             slice(area.edges(y, 1)[0][0] - top, area.edges(y, 1)[1][0] - top),
             slice(area.edges(x, 0)[0][0] - left, area.edges(x, 0)[1][0] - left),
@@ -125,7 +123,7 @@ def _cover(area: _Area, label: int, box: tuple[slice, slice], least: float) -> N
         gain = int(missing[cut].sum())
         if gain < -promised:
             if gain:
-                heapq.heappush(heap, (-gain, i, j))
+                heapq.heappush(heap, (-gain, row, column))
             continue
         if left_out <= (1 - NEEDED) * total and gain < LEAST_GAIN * area.full:
             break

@@ -15,10 +15,12 @@ from napari_fish.mosaic.judge import judged, patch_of
 from napari_fish.mosaic.masks import MaskLike, tissue_from_mask
 from napari_fish.mosaic.params import MosaicParams
 from napari_fish.mosaic.reading import Progress, ShouldStop, known_mpp, overlapped
+from napari_fish.mosaic.released import by_columns, without_single_patches
 from napari_fish.mosaic.select import colour_clusters, representatives
 from napari_fish.mosaic.tissue import Tissue, segment
 from napari_fish.mosaic.values import Mosaic, Patch
 from napari_fish.slides import Slide
+from napari_fish.slides.bicubic import read_bicubic, resized_bicubic
 
 BLOCK_PX = 1024
 """Side of a block read at once, in px as read: wide enough that few tiles are decoded twice."""
@@ -72,7 +74,7 @@ def make_mosaic(
     else:
         tissue = tissue_from_mask(slide, mask, params.tissue, size)
     report(20, 100)
-    corners = _corners(slide, tissue, size, params)
+    corners = _corners(slide, tissue, size, params, mask is not None)
     places = np.concatenate(corners)
     reader = _Reader(slide, Measurer(params), size)
     measured = reader.measure(corners, report, should_stop, threads)
@@ -99,11 +101,18 @@ def make_mosaic(
     )
 
 
-def _corners(slide: Slide, tissue: Tissue, size: int, params: MosaicParams) -> list[NDArray[np.int64]]:
+def _corners(
+    slide: Slide, tissue: Tissue, size: int, params: MosaicParams, masked: bool
+) -> list[NDArray[np.int64]]:
     """Return the corners of the patches on tissue, one array a grid."""
     if params.placement == "covering":
         return covering_patches(tissue, size, slide.dimensions, params.least_tissue)
     corners = patches_on(tissue, size)
+    if params.placement == "columns":
+        corners = by_columns(corners)
+        # Where a person says that there is tissue, a single patch of it is wanted.
+        if not masked:
+            corners = without_single_patches(slide, corners)
     # Where every piece is too small for the grid, what tissue there is must still be represented.
     return corners if any(len(grid) for grid in corners) else [centred_patch(tissue, size)]
 
@@ -124,7 +133,8 @@ class _Reader:
         threads: int | None,
     ) -> list[Measured]:
         """Read and measure every patch, several blocks at a time."""
-        jobs = blocks(corners, self.size, max(1, BLOCK_PX // self.measurer.side))
+        exact = self.measurer.params.reading == "bicubic"
+        jobs = blocks(corners, self.size, 1 if exact else max(1, BLOCK_PX // self.measurer.side))
         count = sum(map(len, corners))
         result: dict[int, Measured] = {}
         for values in overlapped(self.block, jobs, threads=threads, should_stop=should_stop):
@@ -134,7 +144,11 @@ class _Reader:
 
     def block(self, block: Block) -> dict[int, Measured]:
         """Read a block and measure its patches, by their numbers."""
-        side = self.measurer.side
+        side, params = self.measurer.side, self.measurer.params
+        if params.reading == "bicubic":
+            ((number, _, _),) = block.members
+            patch = read_bicubic(self.slide, block.x, block.y, self.size, params.patch)
+            return {number: self.measurer(resized_bicubic(patch, side))}
         mpp = known_mpp(self.slide) * self.size / side
         pixels = self.slide.read(block.x, block.y, block.columns * side, block.rows * side, mpp)
         result = {}

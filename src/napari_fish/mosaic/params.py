@@ -17,9 +17,11 @@ class TissueParams:
 
     Attributes
     ----------
-    method : {"glass", "saturation"}
+    method : {"glass", "saturation", "released"}
         ``"glass"``: the glass of the slide is measured, and tissue is what differs from it. ``"saturation"``:
-        tissue is what is more saturated than ``threshold``, as in the paper.
+        tissue is what is more saturated than ``threshold``, as in the paper. ``"released"``: the same on a stored
+        level of the slide, the coarsest up to ``downsample``, ``median`` and ``close`` in its px, as in the published
+        program.
     sensitivity : float
         For ``"glass"``: 2 also finds tissue half as rough as what is usually taken for tissue, 0.5 only what is twice as
         rough.
@@ -51,7 +53,7 @@ class TissueParams:
         When nothing is found, try again with gentler values, and record that.
     """
 
-    method: Literal["glass", "saturation"] = "glass"
+    method: Literal["glass", "saturation", "released"] = "glass"
     sensitivity: float = 1.0
     downsample: float = 64.0
     unit_px: float = 512.0
@@ -67,7 +69,10 @@ class TissueParams:
     retry: bool = True
 
     def __post_init__(self) -> None:
-        _check(self.method in ("glass", "saturation"), "method is 'glass' or 'saturation'")
+        _check(
+            self.method in ("glass", "saturation", "released"),
+            "method is 'glass', 'saturation' or 'released'",
+        )
         _check(self.sensitivity > 0, "sensitivity must be positive")
         _check(self.downsample >= 1, "downsample must be at least 1")
         _check(self.unit_px > 0, "unit_px must be positive")
@@ -95,12 +100,13 @@ class MosaicParams:
     patch_rule : {"exact", "objective"}
         ``"exact"``: a patch covers ``patch * mpp`` µm on any slide. ``"objective"``: it covers ``patch``
         level-0 px of a 20x slide and twice as many of a 40x slide, as in the paper.
-    placement : {"covering", "grid"}
+    placement : {"covering", "grid", "columns"}
         ``"covering"``: patches lie where they hold most tissue, inside the slide, and leave little of it out.
-        ``"grid"``: on a grid over the bounding box of each piece of tissue, as in the paper.
+        ``"grid"``: on a grid over the bounding box of each piece of tissue, as in the paper. ``"columns"``: on the
+        same grid, column by column, without pieces that hold a single patch, as in the published program.
     least_tissue : float
-        Share of a patch, 0 to 1, that must be tissue, unless a piece of tissue has no better patch; not for
-        ``"grid"``.
+        Share of a patch, 0 to 1, that must be tissue, unless a piece of tissue has no better patch; only for
+        ``"covering"``.
     white_level : int
         Grey, 0 to 255, above which a pixel is white.
     white_share : float
@@ -122,13 +128,17 @@ class MosaicParams:
     representative : {"member", "centre"}
         What stands for a cluster of neighbours: the ``"member"`` patch nearest to its centre, or a patch
         cut at the ``"centre"`` itself, which may lie off tissue.
+    reading : {"area", "bicubic"}
+        ``"area"``: patches are area averages from the best level of the slide, white outside of it.
+        ``"bicubic"``: level-0 px, brought to ``patch`` px by Pillow's bicubic filter, black outside of the slide, as in
+        the published program.
     """
 
     tissue: TissueParams = field(default_factory=TissueParams)
     patch: int = 1024
     mpp: float = 0.5
     patch_rule: Literal["exact", "objective"] = "exact"
-    placement: Literal["covering", "grid"] = "covering"
+    placement: Literal["covering", "grid", "columns"] = "covering"
     least_tissue: float = 0.5
     white_level: int = 235
     white_share: float = 0.99
@@ -139,19 +149,23 @@ class MosaicParams:
     n_init: int = 10
     seed: int = 0
     representative: Literal["member", "centre"] = "member"
+    reading: Literal["area", "bicubic"] = "area"
 
     def __post_init__(self) -> None:
         _check(self.patch >= 16 and self.patch % 4 == 0, "patch must be a multiple of 4 px, at least 16")
         _check(self.mpp > 0, "mpp must be positive")
         _check(self.patch_rule in ("exact", "objective"), "patch_rule is 'exact' or 'objective'")
         _check(0 <= self.white_level <= 255, "white_level must lie between 0 and 255")
-        _check(self.placement in ("covering", "grid"), "placement is 'covering' or 'grid'")
+        _check(
+            self.placement in ("covering", "grid", "columns"), "placement is 'covering', 'grid' or 'columns'"
+        )
         for name in ("least_tissue", "white_share", "share"):
             _check(0 <= getattr(self, name) <= 1, f"{name} must lie between 0 and 1")
         _check(self.artefacts in ARTEFACTS, f"artefacts is one of {', '.join(ARTEFACTS)}")
         _check(self.artefact_model in ("tiles", "lbp"), "artefact_model is 'tiles' or 'lbp'")
         _check(self.clusters >= 1 and self.n_init >= 1, "clusters and n_init must be at least 1")
         _check(self.representative in ("member", "centre"), "representative is 'member' or 'centre'")
+        _check(self.reading in ("area", "bicubic"), "reading is 'area' or 'bicubic'")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters as plain values, for JSON and the database."""
@@ -198,7 +212,10 @@ def preset(name: str = "default") -> MosaicParams:
         artefact_model="lbp",
         representative="centre",
     )
-    known = {"default": default, "paper": paper, "released": paper}
+    released = replace(
+        paper, tissue=replace(paper.tissue, method="released"), placement="columns", reading="bicubic"
+    )
+    known = {"default": default, "paper": paper, "released": released}
     if name not in known:
         raise ValueError(f"unknown preset {name!r}; choose one of {', '.join(PRESETS)}")
     return known[name]

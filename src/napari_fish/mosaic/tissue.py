@@ -14,6 +14,7 @@ from napari_fish.mosaic.contours import Contour, trace
 from napari_fish.mosaic.glass import find_tissue, measure
 from napari_fish.mosaic.params import TissueParams
 from napari_fish.mosaic.reading import ShouldStop, known_mpp, overlapped
+from napari_fish.mosaic.released import best_level, opencv_close, opencv_saturation, read_whole_level
 from napari_fish.slides import Slide
 
 Mask = NDArray[np.bool_]
@@ -88,6 +89,8 @@ def segment(
     params = params or TissueParams()
     if params.method == "glass":
         return _beside_glass(slide, params, threads, should_stop)
+    if params.method == "released":
+        return _segment_level(slide, params, should_stop)
     base = (params.base_mpp or known_mpp(slide)) / known_mpp(slide)
     scale = max(1.0, params.downsample * base)
     overview = read_overview(slide, scale, threads=threads, should_stop=should_stop)
@@ -119,14 +122,16 @@ def _beside_glass(
     seen = measure(overview, um)
     mask = find_tissue(seen, um, params.sensitivity)
     unit = (params.unit_px * (params.base_mpp or mpp) / um) ** 2
-    tissue = regions(mask, (um / mpp, um / mpp), params, unit, mpp)
-    if tissue is not None:
-        return tissue
+    gentler = replace(params, min_tissue=min(params.min_tissue, 1.0))
+    for attempt in (params, gentler) if params.retry else (params,):
+        tissue = regions(mask, (um / mpp, um / mpp), attempt, unit, mpp)
+        if tissue is not None:
+            return replace(tissue, retried=attempt != params)
     if mask.any():
         found = float(mask.sum()) / unit
         reason = (
             f"what differs from the glass covers {found:.2g} unit squares in all, and no piece of it is as large as the "
-            f"least area ({params.min_tissue:g}). Lower the least area, or give a mask"
+            f"least area ({gentler.min_tissue:g}). Lower the least area, or give a mask"
         )
     elif not seen.glass:
         reason = "it shows nothing but ink or black. Check the file, or give a mask"
@@ -136,6 +141,23 @@ def _beside_glass(
             "and dark as tissue. Raise the sensitivity for a very faint stain, or give a mask"
         )
     raise NoTissue(f"{slide.path}: no tissue found; {reason}.")
+
+
+def _segment_level(slide: Slide, params: TissueParams, should_stop: ShouldStop | None) -> Tissue:
+    """Find the tissue of a slide on one of its stored levels, as the published program does."""
+    mpp = known_mpp(slide)
+    level = best_level(slide, params.downsample)
+    (width, height), (columns, rows) = slide.dimensions, slide.level_dimensions[level]
+    scale = width / columns, height / rows
+    unit = params.unit_px**2 / (scale[0] * scale[1])
+    saturation = median_filtered(
+        opencv_saturation(read_whole_level(slide, level, should_stop)), params.median
+    )
+    mask = opencv_close(saturation > _level_of(saturation, params), params.close)
+    tissue = regions(mask, scale, params, unit, mpp)
+    if tissue is None:
+        raise NoTissue(_why_nothing(slide, params, saturation, int(mask.sum()), unit))
+    return tissue
 
 
 def read_overview(
@@ -157,16 +179,21 @@ def read_overview(
 
 def smoothed_saturation(rgb: NDArray[np.uint8], median: int) -> NDArray[np.uint8]:
     """Return the saturation of HSV, 0 to 255, after a median filter of ``median`` px a side."""
-    from skimage.filters import rank
-
     high = rgb.max(axis=2).astype(np.float32)
     low = rgb.min(axis=2).astype(np.float32)
     saturation = np.asarray(np.rint(255 * (high - low) / np.maximum(high, 1)), np.uint8)
-    if median == 1:
-        return saturation
-    margin = median // 2
-    padded = np.pad(saturation, margin, mode="edge")
-    smooth = rank.median(padded, np.ones((median, median), np.uint8))
+    return median_filtered(saturation, median)
+
+
+def median_filtered(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+    """Return the median of ``side`` by ``side`` px around each; the border is repeated outwards."""
+    from skimage.filters import rank
+
+    if side == 1:
+        return image
+    margin = side // 2
+    padded = np.pad(image, margin, mode="edge")
+    smooth = rank.median(padded, np.ones((side, side), np.uint8))
     return np.ascontiguousarray(smooth[margin:-margin, margin:-margin], np.uint8)
 
 
@@ -184,20 +211,24 @@ def attempts(params: TissueParams) -> list[TissueParams]:
 
 def threshold(saturation: NDArray[np.uint8], params: TissueParams) -> Mask | None:
     """Return where the saturation is that of tissue, gaps closed; None when Otsu sees one class only."""
+    mask = np.asarray(saturation > _level_of(saturation, params))
     if params.otsu:
-        from skimage.filters import threshold_otsu
-
-        level = float(threshold_otsu(saturation)) if saturation.min() < saturation.max() else 255.0
-        mask = np.asarray(saturation > level)
         if not mask.any() or mask.all():
             return None
         glass, tissue = saturation[~mask], saturation[mask]
         if tissue.mean() - glass.mean() < max(LEAST_DIFFERENCE, SEPARATION * glass.std()):
             return None
-    else:
-        mask = np.asarray(saturation > params.threshold)
     mask = close(mask, params.close)
     return tighten(mask, saturation, params.tighten) if params.tighten else mask
+
+
+def _level_of(saturation: NDArray[np.uint8], params: TissueParams) -> float:
+    """Return the saturation above which a pixel is tissue."""
+    if not params.otsu:
+        return params.threshold
+    from skimage.filters import threshold_otsu
+
+    return float(threshold_otsu(saturation)) if saturation.min() < saturation.max() else 255.0
 
 
 def tighten(mask: Mask, saturation: NDArray[np.uint8], share: float) -> Mask:

@@ -13,7 +13,6 @@ from napari_fish.mosaic import make_mosaic, segment
 from napari_fish.mosaic.masks import draw, polygons_from_geojson
 from napari_fish.slides import open_slide
 
-
 TRUTH = Path(__file__).parent / "truth"
 SLIDES = {
     "slides/tcga-du-6399.svs": None,
@@ -45,7 +44,7 @@ def hand_drawn(name: str, dimensions: tuple[int, int], step: float) -> np.ndarra
 def test_tissue_is_where_a_person_drew_it_and_patches_hold_it(real_data: Path, name: str) -> None:
     path = real_data / name
     if path.is_dir() and path.suffix == ".dicom":
-        path = sorted(path.iterdir())[0]
+        path = min(path.iterdir())
     with open_slide(path, mpp=SLIDES[name]) as slide:
         mosaic = make_mosaic(slide)
         step = max(1.0, 4 / mosaic.mpp)

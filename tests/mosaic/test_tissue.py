@@ -17,7 +17,6 @@ from napari_fish.mosaic.tissue import close, read_overview
 
 from .conftest import ArraySlide, disc, glass, stain
 
-
 SATURATED = TissueParams(method="saturation", min_tissue=100.0, max_holes=8)
 """The paper's way of telling tissue, with repairs: what the first databases were made with."""
 

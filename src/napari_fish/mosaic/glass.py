@@ -22,6 +22,8 @@ SMOOTH = 0.012
 """Texture (standard deviation of the logarithm of light) that glass does not exceed, JPEG and dust films included."""
 LEAST_GLASS = 0.002
 """Share of an overview that must be smooth and bright for it to be glass."""
+LEAST_LIGHT = -0.9
+"""Logarithm of the light that glass lets through at least, as a share of white; what is darker and smooth is ink."""
 LEAST_TEXTURE = 0.005
 """Texture that even the faintest tissue has."""
 LEAST_DENSITY = 0.02
@@ -80,7 +82,7 @@ def measure(rgb: NDArray[np.uint8], um: float) -> Overview:
     smooth = texture < SMOOTH
     # What is smooth but darker than most of what is not is a border or a shadow.
     level = np.quantile(bright[~smooth], 0.75) if not smooth.all() else -np.inf
-    glass = smooth & (bright > level)
+    glass = smooth & (bright > max(level, LEAST_LIGHT))
     share = float(glass.mean())
     if share < LEAST_GLASS:
         return Overview(-light, texture, 0.0, 0.0)

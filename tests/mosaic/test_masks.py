@@ -254,11 +254,14 @@ def test_an_image_cut_short_is_refused_in_words(tmp_path: Path, length: int) -> 
         given(path)
 
 
-def test_an_image_that_would_fill_the_memory_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mode", "side"), [("1", 40_000), ("RGB", 24_000), ("L", 2**30)])
+def test_an_image_that_would_fill_the_memory_is_refused_before_it_is_decoded(
+    tmp_path: Path, mode: str, side: int
+) -> None:
     path = tmp_path / "bomb.png"
-    Image.new("1", (4, 3)).save(path)
+    Image.new(mode, (4, 3)).save(path)
     content = bytearray(path.read_bytes())
-    content[16:24] = (40_000).to_bytes(4, "big") + (30_000).to_bytes(4, "big")
+    content[16:24] = side.to_bytes(4, "big") + (3 * side // 4).to_bytes(4, "big")
     content[29:33] = zlib.crc32(content[12:29]).to_bytes(4, "big")
     path.write_bytes(content)
     before = Image.MAX_IMAGE_PIXELS
@@ -284,6 +287,10 @@ def test_a_mask_may_be_an_image_of_any_kind(tmp_path: Path, mode: str) -> None:
     image = image if mode == "I;16" else image.convert(mode)
     image.save(tmp_path / "mask.tif")
     check(given(tmp_path / "mask.tif"))
+
+
+def test_what_is_not_a_number_is_no_tissue() -> None:
+    check(given(np.where(picture(10), 1.0, np.nan)))
 
 
 def test_a_jpeg_of_one_colour_marks_everything_or_nothing(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from napari_fish.errors import FishError, NoTissue
 from napari_fish.mosaic.annotations import polygons_from_geojson
 from napari_fish.mosaic.rings import Polygon
 
-MOST_PX = 1_000_000_000
-"""A larger picture is refused before it is decoded."""
+MOST_VALUES = 1_000_000_000
+"""A picture of more px times channels is refused before it is decoded."""
 MOST_BYTES = 300_000_000
 """A larger GeoJSON file is refused before it is read: it takes ten times as much memory."""
 FEW_VALUES = 16
@@ -106,15 +106,16 @@ class MaskFile:
 
 
 def _pixels(path: Path) -> tuple[NDArray[Any], bool]:
-    """Decode an image; return it, black where it is transparent, and whether its values may be blurred."""
+    """Decode an image; return it, and whether its values may be blurred."""
     with _opened(path) as image:
+        if image.width * image.height * len(image.getbands()) > MOST_VALUES:
+            raise _too_large(path)
         lossy = image.format in _LOSSY
         if image.mode in ("P", "PA") or "transparency" in image.info:
             image = image.convert("RGBA")
         elif image.mode in ("CMYK", "YCbCr", "LAB", "HSV"):
             image = image.convert("RGB")
-        pixels = np.asarray(image)
-    return pixels, lossy
+        return np.asarray(image), lossy
 
 
 def _opened(path: Path) -> Any:
@@ -123,16 +124,20 @@ def _opened(path: Path) -> Any:
 
     with _turn, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is wrong with the file is said in one message
-        before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, MOST_PX // 2
+        before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, MOST_VALUES // 2
         try:
             return Image.open(path)
         except Image.DecompressionBombError as error:
-            raise FishError(
-                f"{path}: has more than {MOST_PX / 1e9:g} thousand million px. Save it smaller: a sixteenth of the slide's "
-                "resolution is enough for a mask."
-            ) from error
+            raise _too_large(path) from error
         finally:
             Image.MAX_IMAGE_PIXELS = before
+
+
+def _too_large(path: Path) -> FishError:
+    return FishError(
+        f"{path}: is too large for a mask ({MOST_VALUES:.0e} px at most, fewer in colour). Save it smaller: a sixteenth of "
+        "the slide's resolution is enough."
+    )
 
 
 def marked(pixels: NDArray[Any], name: str, lossy: bool = False) -> NDArray[np.bool_]:
@@ -155,7 +160,9 @@ def marked(pixels: NDArray[Any], name: str, lossy: bool = False) -> NDArray[np.b
         raise FishError(f"{name}: a mask has rows and columns, but this has the shape {pixels.shape}.")
     if pixels.dtype == np.bool_:
         return pixels
-    sample = np.nan_to_num(pixels[:: 1 + pixels.size // _ENOUGH_PX]).astype(np.float64)
+    if pixels.dtype.kind == "f":
+        pixels = np.nan_to_num(pixels)
+    sample = pixels[:: 1 + pixels.size // _ENOUGH_PX].astype(np.float64)
     values, counts = np.unique(sample, return_counts=True)
     middle = (values[0] + values[-1]) / 2
     if len(values) > FEW_VALUES or (lossy and len(values) > 1) or _is_blurred(values):

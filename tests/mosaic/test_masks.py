@@ -270,6 +270,19 @@ def test_an_image_that_would_fill_the_memory_is_refused_before_it_is_decoded(
     assert before == Image.MAX_IMAGE_PIXELS
 
 
+def test_a_file_larger_than_any_annotations_is_not_read(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("napari_fish.mosaic.maskfile.MOST_BYTES", 100)
+    with pytest.raises(FishError, match="without detections"):
+        given(written(tmp_path / "a.geojson", *CLASSES))
+
+
+def test_a_name_too_long_for_any_file_is_refused_in_words() -> None:
+    with pytest.raises(FishError, match="mask"):
+        given(Path("x" * 5000))
+    with pytest.raises(FishError, match="mask"):
+        MaskFile(Path("x" * 5000)).identity()
+
+
 @pytest.mark.skipif(os.name != "posix", reason="pipes in folders are for POSIX")
 def test_a_pipe_or_a_folder_is_no_mask_and_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.png")
@@ -401,3 +414,9 @@ def test_the_identity_of_a_mask_is_that_of_its_content(tmp_path: Path) -> None:
     assert first.startswith("a.geojson#") and first.partition("#")[2] == second.partition("#")[2]
     written(two, annotation(box(0, 0)))
     assert MaskFile(two).identity() != second
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere every name is valid Unicode")
+def test_a_mask_whose_name_is_not_unicode_can_be_recorded(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/mask\xff.geojson"))
+    MaskFile(written(path, *CLASSES)).identity().encode()

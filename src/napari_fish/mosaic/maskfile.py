@@ -54,14 +54,16 @@ class MaskFile:
         """Return its name and the start of its content's hash, by which a changed mask is known."""
         try:
             with self._checked().open("rb") as file:
-                return f"{self.path.name}#{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise self._unreadable(error) from error
+        # A name that is not valid Unicode could not be kept.
+        return f"{self.path.name.encode('utf-8', 'backslashreplace').decode()}#{digest[:16]}"
 
     def read(self) -> NDArray[np.bool_] | list[Polygon]:
         """Return the picture, True where there is tissue, or the polygons."""
-        path = self._checked()
         try:
+            path = self._checked()
             with path.open("rb") as file:
                 start = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
             if start[:1] in (b"{", b"["):

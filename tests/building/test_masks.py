@@ -127,6 +127,7 @@ def test_a_changed_mask_or_class_is_a_reason_to_encode_again_and_an_unchanged_on
     again = fates(run(home, home / "masks", "tumor"))
     assert again == {"a/one.tif": "replaced", "a/two.tif": "unchanged", "b/three.tif": "replaced"}
     assert records(home / "x.fish")["a/one.tif"].choice.mask_class == "tumor"
+    assert set(fates(run(home, home / "masks", "Tumor")).values()) == {"unchanged"}
 
 
 def test_a_mask_that_cannot_be_used_costs_its_slide_only(home: Path) -> None:

@@ -76,12 +76,10 @@ class Masks:
         mask, before = self.of.get(slide), record.choice
         if mask is None:
             return not before.mask
-        # A mask that was renamed marks the same.
+        # A mask that was renamed marks the same, and classes are the same in any case.
         content = mask.identity.rpartition("#")[2]
-        return bool(content) and (content, mask.classes) == (
-            before.mask.rpartition("#")[2],
-            before.mask_class,
-        )
+        same = content == before.mask.rpartition("#")[2] and bool(content)
+        return same and mask.classes.casefold() == before.mask_class.casefold()
 
 
 def masks_of(found: Sequence[Candidate], params: BuildParams, table: LabelTable | None) -> Masks:

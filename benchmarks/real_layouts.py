@@ -26,7 +26,7 @@ from scipy import ndimage
 from napari_fish.errors import NoTissue
 from napari_fish.mosaic import Mosaic, make_mosaic
 from napari_fish.mosaic.draw import draw_mosaic
-from napari_fish.mosaic.masks import draw
+from napari_fish.mosaic.rings import draw
 from napari_fish.slides.base import PyramidSlide
 from napari_fish.slides.mpp import Mpp, MppSource
 from napari_fish.slides.protocol import RGB, SeriesInfo

@@ -169,7 +169,7 @@ def test_dust_and_threads_are_not_tissue() -> None:
 
 
 def test_a_higher_sensitivity_finds_what_is_fainter() -> None:
-    slide = slide_on(even(243, 243, 243), ROUND, 0.04, noise=0.3)
+    slide = slide_on(even(243, 243, 243), ROUND, 0.03, noise=0.3)
     with pytest.raises(NoTissue, match="sensitivity"):
         segment(slide)
     assert iou(segment(slide, replace(TissueParams(), sensitivity=4)), ROUND) > 0.6

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from napari_fish.building.known import KnownSlides
 from napari_fish.building.labelling import label_notes, labels_of, remember_patient_rule, with_labels
+from napari_fish.building.masks import Masks, masks_of, without_masks
 from napari_fish.building.params import BuildParams
 from napari_fish.building.prepare import Known, Prepared, Refused, prepare
 from napari_fish.building.settings import open_for_build
@@ -18,10 +19,12 @@ from napari_fish.database import DiskStore, EncodedSlide, Quarantined, SlideReco
 from napari_fish.database.codes import save_codes
 from napari_fish.database.labels import SlideLabels, patient_rule, read_labels
 from napari_fish.database.places import place_of, recorded_path
+from napari_fish.database.sheets import enumerated
 from napari_fish.database.thumbnails import Thumbnails
 from napari_fish.encode import Encoded, EncodeJob, Encoder, encode_slides
 from napari_fish.errors import Cancelled, DatabaseError
 from napari_fish.mosaic import MosaicParams
+from napari_fish.mosaic.masks import marks_everything
 from napari_fish.mosaic.reading import overlapped
 from napari_fish.search import calibrate
 from napari_fish.slides.opening import expanded
@@ -77,16 +80,17 @@ def build(
     start = time.perf_counter()
     params, watch = params or BuildParams(), watch or Watch()
     source, folder = expanded(slides), expanded(database)
-    found = candidates(source)
+    found = without_masks(candidates(source), params.mask)
     table = read_labels(expanded(labels), columns=columns) if labels is not None else None
     patient_rule(params.patient, table)
+    masks = masks_of(found, params, table)
     wanted = [one for one in found if only is None or one.slide in only]
     store, encoder, settings = open_for_build(folder, params, encoder)
     if params.batch:
         encoder.batch = params.batch
     with store:
         matched = labels_of(found, table, params.patient, store.truth)
-        run = _Run(store, encoder, settings.mosaic, params, matched.labels, watch, should_stop)
+        run = _Run(store, encoder, settings.mosaic, params, matched.labels, masks, watch, should_stop)
         store.truth.begin_build()
         try:
             if table is not None or params.patient is not None:
@@ -100,7 +104,7 @@ def build(
         finally:
             run.pictures.close()
             store.truth.end_build()
-        notes = [*label_notes(table, matched), *_settled(store)]
+        notes = [*label_notes(table, matched), *masks.notes, *run.notes, *_settled(store)]
         quarantined = tuple(store.truth.quarantined)
         counts = int(store.slides.alive.sum()), int(store.mosaics_per_slide.sum())
     seconds = time.perf_counter() - start
@@ -117,19 +121,28 @@ class _Run:
         mosaic: MosaicParams | None,
         params: BuildParams,
         labels: Mapping[str, SlideLabels],
+        masks: Masks,
         watch: Watch,
         should_stop: ShouldStop | None,
     ) -> None:
         self.truth, self.folder, self.encoder, self.mosaic = store.truth, store.folder, encoder, mosaic
         self.params, self.labels, self.watch, self.should_stop = params, labels, watch, should_stop
         # An image that is one patch is resized whatever its scale.
-        self.known = KnownSlides(self.truth, params.mpp if mosaic is not None else None)
+        self.known = KnownSlides(self.truth, params.mpp if mosaic is not None else None, masks)
+        self.masks, self._all_marked = masks, list[str]()
         self.pictures = Thumbnails.open_to_write(self.folder)
         self.done: list[SlideDone] = []
         self._open: set[Prepared] = set()
         self._report: Callable[[], None] = lambda: None
         self._quarantined = {bad.slide: bad.path for bad in self.truth.quarantined}
         self._twins: list[Known] = []
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be said of the slides that were encoded."""
+        if not self._all_marked:
+            return []
+        return [f"The mask marks the whole slide, glass included: {enumerated(self._all_marked)}."]
 
     def relabel(self, found: Sequence[Candidate]) -> None:
         """Give slides that are there already what the labels say now."""
@@ -195,7 +208,17 @@ class _Run:
                 yield item.job()
 
     def _prepare(self, one: Candidate) -> Prepared | Refused | Known:
-        found = prepare(one, self.mosaic, self.params.mpp, self.known.claim, self.should_stop)
+        if one.slide in self.masks.refused:
+            return Refused(one, self.masks.refused[one.slide])
+        mask = self.masks.of.get(one.slide)
+        found = prepare(
+            one,
+            self.mosaic,
+            self.params.mpp,
+            lambda content: self.known.claim(content, one),
+            self.should_stop,
+            mask,
+        )
         if isinstance(found, Prepared):
             self._open.add(found)
         return found
@@ -209,6 +232,7 @@ class _Run:
         source, slide, boxes = prepared.source, prepared.slide, prepared.boxes
         name = self.known.id_for(source, slide.content_hash)
         before = self.known.records.get(name)
+        choice = prepared.choice
         fate: Fate = "added" if before is None else "replaced"
         record = replace(
             before or SlideRecord(name),
@@ -220,6 +244,7 @@ class _Run:
             mpp=0.0 if prepared.mosaic is None else prepared.mosaic.mpp,
             width=slide.dimensions[0],
             height=slide.dimensions[1],
+            choice=choice,
         )
         said = self.labels[source.slide]
         if self.mosaic is None and not said.diagnosis:
@@ -233,7 +258,12 @@ class _Run:
         keys = encoded.keys.astype("int64")
         self.truth.commit(EncodedSlide(record, keys, encoded.barcodes, boxes))
         self.known.update([record])
-        self._finish(SlideDone(name, source.path, fate, len(keys)))
+        if prepared.mosaic is not None and marks_everything(prepared.mosaic):
+            self._all_marked.append(name)
+        done = SlideDone(
+            name, source.path, fate, len(keys), candidates=choice.candidates, left_out=choice.left_out
+        )
+        self._finish(done)
 
     def _recognise(self, item: Known) -> None:
         """Deal with a slide whose content is in the database."""

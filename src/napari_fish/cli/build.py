@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from napari_fish.building.params import BuildParams
-from napari_fish.cli.options import Json, Mpp, interruptible, progress_bar, write_json
+from napari_fish.cli.options import Json, MaskClass, Mpp, interruptible, joined, progress_bar, write_json
 from napari_fish.errors import FishError
 from napari_fish.names import field_help
 
@@ -30,6 +30,7 @@ _Columns = Annotated[
         help="Which column of the labels is slide, patient, site, diagnosis or stain, where the guess is wrong.",
     ),
 ]
+_Mask = Annotated[str | None, typer.Option("--mask", metavar="FOLDER|FILE|COLUMN", help=_HELP["mask"])]
 _Device = Annotated[str, typer.Option("--device", help=_HELP["device"])]
 
 
@@ -44,6 +45,8 @@ def build(
     patches: Annotated[bool, typer.Option("--patches", help=_HELP["patches"])] = False,
     store_codes: Annotated[bool, typer.Option("--store-codes", help=_HELP["store_codes"])] = False,
     preset: Annotated[str | None, typer.Option("--preset", help=_HELP["preset"])] = None,
+    mask: _Mask = None,
+    mask_class: MaskClass = None,
     mpp: Mpp = None,
     as_json: Json = False,
 ) -> None:
@@ -52,7 +55,9 @@ def build(
 
     if preset not in (None, *PRESETS):
         raise typer.BadParameter(f"choose one of {', '.join(PRESETS)}", param_hint="--preset")
-    params = BuildParams(encoder, preset, patches or None, mpp, patient, device, store_codes)
+    params = BuildParams(
+        encoder, preset, patches or None, mpp, patient, device, store_codes, mask, joined(mask_class)
+    )
     _build(slides, output, labels, params, as_json, _columns(column))
 
 
@@ -64,6 +69,8 @@ def add(
     column: _Columns = None,
     device: _Device = "auto",
     store_codes: Annotated[bool, typer.Option("--store-codes", help=_HELP["store_codes"])] = False,
+    mask: _Mask = None,
+    mask_class: MaskClass = None,
     mpp: Mpp = None,
     as_json: Json = False,
 ) -> None:
@@ -72,7 +79,14 @@ def add(
 
     if not (database / FILE).is_file():
         raise FishError(f"{database}: no database here; make one with napari-fish build.")
-    params = BuildParams(mpp=mpp, patient=patient, device=device, store_codes=store_codes)
+    params = BuildParams(
+        mpp=mpp,
+        patient=patient,
+        device=device,
+        store_codes=store_codes,
+        mask=mask,
+        mask_class=joined(mask_class),
+    )
     _build(slides, database, labels, params, as_json, _columns(column))
 
 

@@ -8,18 +8,36 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
+from napari_fish.building.params import BuildParams
 from napari_fish.errors import Cancelled
+from napari_fish.names import field_help
 
 Mpp = Annotated[
     float | None, typer.Option("--mpp", help="Micrometres per level-0 pixel, if you know better.")
 ]
 Series = Annotated[int | None, typer.Option("--series", help="Which image of the file; 'info' lists them.")]
+Mask = Annotated[
+    Path | None,
+    typer.Option("--mask", help="Where the tissue is: a binary image of the slide, or GeoJSON from QuPath."),
+]
+MaskClass = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mask-class", metavar="C", help=field_help(BuildParams)["mask_class"] + " May be repeated."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Write one JSON document to standard output.")]
+
+
+def joined(classes: list[str] | None) -> str | None:
+    """Return classes that were named one by one, or together, in one text."""
+    return ",".join(classes) if classes else None
 
 
 def write_json(document: Any) -> None:

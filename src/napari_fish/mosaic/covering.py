@@ -92,43 +92,53 @@ def _cover(area: _Area, label: int, box: tuple[slice, ...], least: float) -> Non
     """Choose the patches of one piece of tissue."""
     xs, on_grid_x = _positions(area, box[1], 0)
     ys, on_grid_y = _positions(area, box[0], 1)
-    shares = _counted(area.sums, area, xs, ys) / area.full
-    enough = min(least, OF_BEST * float(shares.max()))
-    for i in np.flatnonzero(on_grid_y):
-        for j in np.flatnonzero(on_grid_x):
-            if shares[i, j] >= enough:
-                area.take(int(xs[j]), int(ys[i]))
     # Only the piece's own surroundings are looked at, however large the slide.
     top, left = int(area.edges(ys[:1], 1)[0][0]), int(area.edges(xs[:1], 0)[0][0])
     bottom, right = int(area.edges(ys[-1:], 1)[1][0]), int(area.edges(xs[-1:], 0)[1][0])
     near = (slice(top, bottom), slice(left, right))
     own = area.labels[near] == label
-    total = int(own.sum())
+    shares = _counted(area.sums, area, xs, ys) / area.full
+    held = _counted(_sums(own), area, xs, ys, (left, top))
+    enough = min(least, OF_BEST * float(shares[2 * held >= held.max()].max()))
+    for i, j in np.argwhere(np.outer(on_grid_y, on_grid_x) & (held > 0) & (shares >= enough)).tolist():
+        area.take(int(xs[j]), int(ys[i]))
     missing = own & ~area.covered[near]
+    # Thin ends of a large piece have no patch that is good enough; better a poor one than none.
+    for limit, wanted in ((enough, ENOUGH), (enough / 2, NEEDED), (0.0, NEEDED)):
+        allowed = int((1 - wanted) * own.sum())
+        _fill(area, missing, (left, top), (xs, ys), shares >= limit, allowed, int((1 - NEEDED) * own.sum()))
+
+
+def _fill(
+    area: _Area,
+    missing: NDArray[np.bool_],
+    origin: tuple[int, int],
+    places: tuple[NDArray[np.int64], NDArray[np.int64]],
+    good: NDArray[np.bool_],
+    allowed: int,
+    tolerable: int,
+) -> None:
+    """Choose the patches that hold most of what is missing, until no more than ``allowed`` px are."""
+    xs, ys = places
     left_out = int(missing.sum())
-    if left_out <= (1 - ENOUGH) * total:
+    if left_out <= allowed:
         return
-    gains = _counted(_sums(missing), area, xs, ys, (left, top))
-    heap: list[tuple[int, int, int]] = [
-        (-int(gains[i, j]), i, j) for i, j in np.argwhere((gains > 0) & (shares >= enough)).tolist()
-    ]
+    gains = _counted(_sums(missing), area, xs, ys, origin)
+    heap = [(-int(gains[i, j]), i, j) for i, j in np.argwhere((gains > 0) & good).tolist()]
     heapq.heapify(heap)
-    while heap and left_out > (1 - ENOUGH) * total:
+    while heap and left_out > allowed:
         promised, row, column = heapq.heappop(heap)
-        x, y = xs[column : column + 1], ys[row : row + 1]
-        cut = (
-            slice(area.edges(y, 1)[0][0] - top, area.edges(y, 1)[1][0] - top),
-            slice(area.edges(x, 0)[0][0] - left, area.edges(x, 0)[1][0] - left),
-        )
-        gain = int(missing[cut].sum())
+        (first_x,), (last_x,) = (edge - origin[0] for edge in area.edges(xs[column : column + 1], 0))
+        (first_y,), (last_y,) = (edge - origin[1] for edge in area.edges(ys[row : row + 1], 1))
+        gain = int(missing[first_y:last_y, first_x:last_x].sum())
         if gain < -promised:
             if gain:
                 heapq.heappush(heap, (-gain, row, column))
             continue
-        if left_out <= (1 - NEEDED) * total and gain < LEAST_GAIN * area.full:
+        if left_out <= tolerable and gain < LEAST_GAIN * area.full:
             break
-        area.take(int(x[0]), int(y[0]))
-        missing[cut] = False
+        area.take(int(xs[column]), int(ys[row]))
+        missing[first_y:last_y, first_x:last_x] = False
         left_out -= gain
 
 

@@ -128,7 +128,7 @@ def find_tissue(seen: Overview, um: float, sensitivity: float = 1.0) -> Mask:
     if seen.glass and textured.any():
         typical = float(np.median(dark[textured]))
         dense = dark > max(10 * LEAST_DENSITY, DENSE * typical)
-        mask = (textured | dense) & (dark > max(LEAST_DENSITY, OF_TYPICAL * typical))
+        mask = (textured | dense) & (dark > max(LEAST_DENSITY / sensitivity, OF_TYPICAL * typical))
     else:
         mask = textured
     ink = _ink(seen, dark, mask, um)
@@ -166,7 +166,7 @@ def texture_level(seen: Overview) -> float:
 def _ink(seen: Overview, dark: Floats, mask: Mask, um: float) -> Mask:
     """Return what is cold or black and too smooth for tissue; stains of such a colour are more than half of a slide."""
     red, green, blue = (seen.density[..., channel] for channel in range(3))
-    cold = (dark > INK_DENSITY) & ((red > 1.25 * green) | (np.minimum(red, blue) > 0.85 * green))
+    cold = (dark > INK_DENSITY) & ((red > 1.15 * green) | (np.minimum(red, blue) > 0.85 * green))
     flat = cold & (seen.texture < FLAT * dark)
     streaky = cold & (seen.texture < STREAKY * dark)
     if streaky[mask].mean() > 0.5 if mask.any() else True:

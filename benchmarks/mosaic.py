@@ -36,7 +36,8 @@ def ours(path: Path) -> int:
 def plain(path: Path) -> int:
     from napari_fish.mosaic import preset, segment
     from napari_fish.mosaic.artefacts import Measurer, shrunk
-    from napari_fish.mosaic.grid import patch_size, patches_on
+    from napari_fish.mosaic.grid import patch_size
+    from napari_fish.mosaic.mosaic import patch_corners
     from napari_fish.mosaic.select import colour_clusters, representatives
     from napari_fish.slides import open_slide
 
@@ -44,7 +45,7 @@ def plain(path: Path) -> int:
     measurer = Measurer(params)
     with open_slide(path, mpp=MPP) as slide:
         size = patch_size(MPP, params)
-        corners = np.concatenate(patches_on(segment(slide), size))
+        corners = np.concatenate(patch_corners(slide, segment(slide), size, params))
         values = [
             measurer(shrunk(slide.read_level(0, x, y, size, size), size // 256)) for x, y in corners.tolist()
         ]

@@ -15,7 +15,8 @@ from napari_fish.database.schema import FILE
 from napari_fish.database.truth import Truth
 from napari_fish.errors import Cancelled, FishError
 from napari_fish.mosaic import MosaicParams, preset
-from napari_fish.mosaic.grid import patch_size, patches_on
+from napari_fish.mosaic.grid import patch_size
+from napari_fish.mosaic.mosaic import patch_corners
 from napari_fish.mosaic.reading import known_mpp
 from napari_fish.mosaic.tissue import segment
 from napari_fish.slides import open_slide
@@ -146,7 +147,7 @@ def _patches(
     """Return how many patches lie on the tissue of a slide."""
     with open_slide(one.path, mpp=mpp) as slide:
         tissue = segment(slide, params.tissue, threads=1, should_stop=should_stop)
-        corners = patches_on(tissue, patch_size(known_mpp(slide), params))
+        corners = patch_corners(slide, tissue, patch_size(known_mpp(slide), params), params)
         return max(1, sum(map(len, corners)))
 
 

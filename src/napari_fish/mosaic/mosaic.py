@@ -75,7 +75,7 @@ def make_mosaic(
     else:
         tissue = tissue_from_mask(slide, mask, params.tissue, size)
     report(20, 100)
-    corners = _corners(slide, tissue, size, params, mask is not None)
+    corners = patch_corners(slide, tissue, size, params, mask is not None)
     places = np.concatenate(corners)
     reader = _Reader(slide, Measurer(params), size)
     measured = reader.measure(corners, report, should_stop, threads)
@@ -102,8 +102,8 @@ def make_mosaic(
     )
 
 
-def _corners(
-    slide: Slide, tissue: Tissue, size: int, params: MosaicParams, masked: bool
+def patch_corners(
+    slide: Slide, tissue: Tissue, size: int, params: MosaicParams, masked: bool = False
 ) -> list[NDArray[np.int64]]:
     """Return the corners of the patches on tissue, one array a grid."""
     if params.placement == "covering":

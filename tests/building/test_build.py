@@ -62,6 +62,20 @@ def test_a_folder_becomes_a_database_with_everything_a_result_depends_on(tiny_ho
     assert not list((tiny_home / "a b.fish").glob("*-wal")), "a finished database is complete without a log"
 
 
+def test_a_build_records_how_the_patches_of_each_slide_were_chosen(tmp_path: Path) -> None:
+    write_slide(tmp_path / "slides" / "one.tif")
+    seen: list[Under] = []
+    summary = build(tmp_path / "slides", tmp_path / "a.fish", watch=Watch(started=seen.append))
+    choice, mosaic = records(tmp_path / "a.fish")["one.tif"].choice, seen[0].mosaic
+    assert mosaic is not None
+    assert choice.candidates == len(mosaic.candidates) > 0
+    assert choice.left_out == {why: n for why, n in mosaic.dropped_counts.items() if n}
+    assert (choice.artefacts, choice.mask) == ("normal", "")
+    assert (summary.done[0].candidates, summary.done[0].left_out) == (choice.candidates, choice.left_out)
+    again = build(tmp_path / "slides", tmp_path / "a.fish")
+    assert (again.done[0].candidates, again.done[0].left_out) == (0, {})
+
+
 def test_a_database_knows_whether_its_barcodes_are_the_papers(tiny_home: Path, tmp_path: Path) -> None:
     with DiskStore(tiny_home / "a b.fish") as store:
         assert not store.paper_barcodes

@@ -18,6 +18,7 @@ from napari_fish.database import DiskStore, EncodedSlide, Quarantined, SlideReco
 from napari_fish.database.codes import save_codes
 from napari_fish.database.labels import SlideLabels, patient_rule, read_labels
 from napari_fish.database.places import place_of, recorded_path
+from napari_fish.database.records import Choice
 from napari_fish.database.thumbnails import Thumbnails
 from napari_fish.encode import Encoded, EncodeJob, Encoder, encode_slides
 from napari_fish.errors import Cancelled, DatabaseError
@@ -209,6 +210,7 @@ class _Run:
         source, slide, boxes = prepared.source, prepared.slide, prepared.boxes
         name = self.known.id_for(source, slide.content_hash)
         before = self.known.records.get(name)
+        choice = _choice_of(prepared)
         fate: Fate = "added" if before is None else "replaced"
         record = replace(
             before or SlideRecord(name),
@@ -220,6 +222,7 @@ class _Run:
             mpp=0.0 if prepared.mosaic is None else prepared.mosaic.mpp,
             width=slide.dimensions[0],
             height=slide.dimensions[1],
+            choice=choice,
         )
         said = self.labels[source.slide]
         if self.mosaic is None and not said.diagnosis:
@@ -233,7 +236,10 @@ class _Run:
         keys = encoded.keys.astype("int64")
         self.truth.commit(EncodedSlide(record, keys, encoded.barcodes, boxes))
         self.known.update([record])
-        self._finish(SlideDone(name, source.path, fate, len(keys)))
+        done = SlideDone(
+            name, source.path, fate, len(keys), candidates=choice.candidates, left_out=choice.left_out
+        )
+        self._finish(done)
 
     def _recognise(self, item: Known) -> None:
         """Deal with a slide whose content is in the database."""
@@ -278,6 +284,18 @@ def _class_of(source: Candidate) -> str:
     """Return the class of a patch image: the folder it is in."""
     folder = source.slide.rpartition("/")[0] or source.path.parent.name
     return folder.rpartition("/")[2]
+
+
+def _choice_of(prepared: Prepared) -> Choice:
+    """Return how the patches of a slide were chosen; of an image that is one patch there is nothing to say."""
+    mosaic = prepared.mosaic
+    if mosaic is None:
+        return Choice()
+    artefacts: str | bool = mosaic.params.artefacts
+    if not isinstance(artefacts, str):
+        artefacts = "normal" if artefacts else "off"
+    left_out = {reason: count for reason, count in mosaic.dropped_counts.items() if count}
+    return Choice(len(mosaic.candidates), left_out, artefacts)
 
 
 def _is_gone(bad: Quarantined, folder: Path) -> bool:

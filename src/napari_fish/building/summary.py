@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -33,6 +33,10 @@ class SlideDone:
         Mosaics that stand for it, 0 where it was not encoded now.
     reason
         Why, where it needs saying.
+    candidates
+        Patches on tissue that were good enough, 0 where it was not encoded now.
+    left_out
+        How many patches on tissue were left out, by reason.
     """
 
     slide: str
@@ -40,6 +44,8 @@ class SlideDone:
     fate: Fate
     mosaics: int = 0
     reason: str = ""
+    candidates: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,7 @@ def export(
     source, target
         The folders; the target must not be there yet, or be empty.
     deidentify
-        Leave out patient ids, names of files, paths, times, content hashes, pictures of whole slides (a pen may have
+        Leave out patient ids, names of files (those of masks, too), paths, times, content hashes, pictures of whole slides (a pen may have
         written on the glass) and every further column but ``stain``; slides, patients and the classes of patch images
         (names of folders) get pseudonyms, in random order, that are the same throughout the copy.
     keep
@@ -147,9 +147,11 @@ class _Pseudonyms:
         name = f"slide-{self._slides:06d}"
         patient = self._patients.setdefault(record.patient.casefold(), f"patient-{len(self._patients):06d}")
         labels = {k: v for k, v in record.labels.items() if k.lower() in self._keep}
+        masked = "mask" if record.choice.mask else ""
+        choice = replace(record.choice, mask=masked, mask_class="")
         return replace(
             record, slide=name, name=name, patient=patient, diagnosis=self._diagnosis(record), labels=labels, path="",
-            content_hash="", size=0, mtime=0,
+            content_hash="", size=0, mtime=0, choice=choice,
         )  # fmt: skip
 
     def _diagnosis(self, record: SlideRecord) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,53 @@ class Box(NamedTuple):
     y: int
     width: int
     height: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How the patches of a slide were chosen.
+
+    Attributes
+    ----------
+    candidates
+        Patches on tissue that were good enough; 0 where that is not known.
+    left_out
+        How many patches on tissue were left out, by reason.
+    artefacts
+        How strictly artefacts were left out: ``strict``, ``normal`` or ``off``; empty where that is not known.
+    mask
+        Where the tissue came from: empty where it was found, else the mask's file name and the start of its hash.
+    mask_class
+        The classes of annotations that counted, joined; empty for all.
+    """
+
+    candidates: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    artefacts: str = ""
+    mask: str = ""
+    mask_class: str = ""
+
+    def to_json(self) -> str:
+        """Return it as text; empty for one that says nothing."""
+        if self == Choice():
+            return ""
+        return json.dumps({**vars(self), "left_out": dict(self.left_out)}, sort_keys=True, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Choice:
+        """Return what :meth:`to_json` wrote; anything else is a ValueError."""
+        if not text:
+            return cls()
+        said = json.loads(text)
+        if not isinstance(said, dict) or set(said) != {one.name for one in fields(cls)}:
+            raise ValueError("not a choice of patches")
+        choice = cls(**said)
+        counts = choice.left_out.items() if isinstance(choice.left_out, dict) else [("", None)]
+        whole = [choice.candidates, *(count for _, count in counts)]
+        words = [choice.artefacts, choice.mask, choice.mask_class]
+        if not all(type(n) is int and n >= 0 for n in whole) or not all(isinstance(w, str) for w in words):
+            raise ValueError("not a choice of patches")
+        return choice
 
 
 @dataclass(frozen=True)
@@ -50,6 +97,8 @@ class SlideRecord:
         Micrometres per level-0 px that its patches were cut by.
     width, height
         In level-0 px.
+    choice
+        How its patches were chosen.
     """
 
     slide: str
@@ -65,6 +114,7 @@ class SlideRecord:
     mpp: float = 0.0
     width: int = 0
     height: int = 0
+    choice: Choice = field(default_factory=Choice)
 
     def column(self, name: str) -> str:
         """Return the value of a column, in any case, empty where there is none."""

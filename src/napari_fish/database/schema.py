@@ -1,7 +1,6 @@
 """The tables of ``fish.sqlite``."""
 
 FILE = "fish.sqlite"
-VERSION = 1
 SCHEMA = (
     """CREATE TABLE encoder (
     one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL, weights_hash TEXT NOT NULL, words INTEGER NOT NULL
@@ -33,4 +32,9 @@ SCHEMA = (
     """CREATE TABLE quarantine (
     slide TEXT PRIMARY KEY, path TEXT NOT NULL, reason TEXT NOT NULL
 ) STRICT, WITHOUT ROWID""",
+)
+#: What makes each format of the one before, the first of nothing; a new format is one more entry.
+FORMATS: tuple[tuple[str, ...], ...] = (
+    SCHEMA,
+    ("ALTER TABLE slides ADD COLUMN choice TEXT NOT NULL DEFAULT ''",),
 )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,8 @@ from napari_fish.errors import DatabaseError
 APPLICATION = 0x46495348
 #: What SQLite raises; of a damaged file even its own words may not be text.
 ERRORS = (sqlite3.Error, UnicodeDecodeError)
-# What SQLite adds by itself.
-_OWN = {"CREATE TABLE sqlite_sequence(name,seq)"}
+#: The statements that make each format of a file from the one before, the first from nothing.
+Formats = tuple[tuple[str, ...], ...]
 
 
 class SqlFile:
@@ -37,15 +39,15 @@ class SqlFile:
         self._users, self._closing, self._counting = 0, False, threading.Lock()
 
     @staticmethod
-    def create_file(path: Path, schema: Sequence[str], version: int, fill: Callable[[Any], None]) -> None:
+    def create_file(path: Path, formats: Formats, fill: Callable[[Any], None]) -> None:
         """Make a file; one that is there is whole, even after a crash in here.
 
         Parameters
         ----------
         path
             The file to make.
-        schema, version
-            Its tables, and the number of their format.
+        formats
+            What makes its tables.
         fill
             Called with a function that runs SQL, to write the first rows.
         """
@@ -61,10 +63,8 @@ class SqlFile:
             raise in_words(error, path) from error
         try:
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {version}")
             connection.execute("BEGIN")
-            for statement in schema:
-                connection.execute(statement)
+            _advance(connection, formats)
             fill(connection.execute)
             connection.execute("COMMIT")
         except ERRORS as error:
@@ -75,9 +75,9 @@ class SqlFile:
 
     @staticmethod
     def connect(
-        path: Path, schema: Sequence[str], version: int, *, read_only: bool = False, durable: bool = True
-    ) -> sqlite3.Connection:
-        """Open a file, refusing what is not exactly one of ours."""
+        path: Path, formats: Formats, *, read_only: bool = False, durable: bool = True
+    ) -> sqlite3.Connection:  # fmt: skip
+        """Open a file, refusing what is not exactly one of ours; to be written to, it gets the newest format."""
         uri = path.resolve().as_uri()
         if read_only:
             uri += "?mode=ro"
@@ -91,7 +91,9 @@ class SqlFile:
         except ERRORS as error:
             raise in_words(error, path) from error
         try:
-            _check(connection, path, schema, version)
+            version = _check(connection, path, formats)
+            if version < len(formats) and not read_only:
+                _migrate(connection, path, formats)
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
             # Who was removed must not be readable in the gaps of the file.
             connection.execute("PRAGMA secure_delete = ON")
@@ -182,26 +184,63 @@ class SqlFile:
             raise in_words(error, self.path) from error
 
 
-def _check(connection: sqlite3.Connection, path: Path, schema: Sequence[str], version: int) -> None:
-    """Refuse files that are not ours, are newer, or have tables we did not make."""
+def _check(connection: sqlite3.Connection, path: Path, formats: Formats) -> int:
+    """Refuse files that are not ours, are newer, or have tables we did not make; return the number of the format."""
     try:
         for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")
         application = connection.execute("PRAGMA application_id").fetchone()[0]
-        found_version = connection.execute("PRAGMA user_version").fetchone()[0]
-        found = {row[0] for row in connection.execute("SELECT sql FROM sqlite_master WHERE sql NOTNULL")}
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        found = _tables(connection)
     except ERRORS as error:
         raise in_words(error, path) from error
     if application != APPLICATION:
         raise DatabaseError(f"{path}: not a database of napari-fish.")
-    if found_version > version:
+    if version > len(formats):
         raise DatabaseError(
-            f"{path.parent}: made by a newer napari-fish (format {found_version}); update to open it."
+            f"{path.parent}: made by a newer napari-fish (format {version}); update to open it."
         )
-    if found - _OWN != set(schema):
+    if version < 1 or found != _expected(formats[:version]):
         raise DatabaseError(
             f"{path}: its tables are not those napari-fish makes, so it is not opened; restore it from a copy."
         )
+    return version
+
+
+@cache
+def _expected(formats: Formats) -> frozenset[str]:
+    """Return the tables a file has after these formats."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
+        _advance(memory, formats)
+        return _tables(memory)
+
+
+def _tables(connection: sqlite3.Connection) -> frozenset[str]:
+    """Return what made the tables; versions of SQLite space a column that was added later differently."""
+    made = (row[0] for row in connection.execute("SELECT sql FROM sqlite_master WHERE sql NOTNULL"))
+    return frozenset(" ".join(re.sub(r"[(),]", r" \g<0> ", sql).split()) for sql in made)
+
+
+def _advance(connection: sqlite3.Connection, formats: Formats) -> None:
+    """Bring tables from the format they have to the newest."""
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    for statement in (statement for steps in formats[version:] for statement in steps):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {len(formats)}")
+
+
+def _migrate(connection: sqlite3.Connection, path: Path, formats: Formats) -> None:
+    """Bring a file to the newest format, wholly or not at all."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            _advance(connection, formats)
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+    except ERRORS as error:
+        raise in_words(error, path) from error
 
 
 def _has_log(path: Path) -> bool:
@@ -213,7 +252,7 @@ def _has_log(path: Path) -> bool:
 def in_words(error: Exception, path: Path) -> DatabaseError:
     """Say what an error of SQLite means for the user."""
     text, folder = str(error), path.parent
-    if "closed" in text:
+    if "closed database" in text:
         return DatabaseError(f"{folder}: this database was closed; open it again.")
     if "locked" in text or "busy" in text:
         return DatabaseError(

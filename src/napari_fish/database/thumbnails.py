@@ -20,13 +20,14 @@ log = logging.getLogger(__name__)
 Run = Callable[..., sqlite3.Cursor]
 
 FILE = "thumbnails.sqlite"
-VERSION = 1
-SCHEMA = (
-    "CREATE TABLE overviews (slide TEXT PRIMARY KEY, jpeg BLOB NOT NULL) STRICT, WITHOUT ROWID",
-    """CREATE TABLE mosaics (
+FORMATS = (
+    (
+        "CREATE TABLE overviews (slide TEXT PRIMARY KEY, jpeg BLOB NOT NULL) STRICT, WITHOUT ROWID",
+        """CREATE TABLE mosaics (
     slide TEXT NOT NULL, x INTEGER NOT NULL, y INTEGER NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL,
     jpeg BLOB NOT NULL, PRIMARY KEY (slide, x, y, width, height)
 ) STRICT, WITHOUT ROWID""",
+    ),
 )
 
 
@@ -38,7 +39,7 @@ class Thumbnails(SqlFile):
         """Open the pictures of a database; None where there are none to be had."""
         path = folder / FILE
         try:
-            return cls(path, cls.connect(path, SCHEMA, VERSION, read_only=True)) if path.is_file() else None
+            return cls(path, cls.connect(path, FORMATS, read_only=True)) if path.is_file() else None
         except DatabaseError as error:
             log.info("%s", error)
             return None
@@ -49,7 +50,7 @@ class Thumbnails(SqlFile):
         path = folder / FILE
         try:
             if path.is_file():
-                return cls(path, cls.connect(path, SCHEMA, VERSION, durable=False))
+                return cls(path, cls.connect(path, FORMATS, durable=False))
         except DatabaseError as error:
             log.warning("%s The thumbnails are made anew.", error)
         return cls(path, cls._made_anew(path))
@@ -61,8 +62,8 @@ class Thumbnails(SqlFile):
                 path.with_name(path.name + ending).unlink(missing_ok=True)
         except OSError as error:
             raise DatabaseError(f"{path}: cannot be replaced ({error.strerror}).") from error
-        cls.create_file(path, SCHEMA, VERSION, lambda run: None)
-        return cls.connect(path, SCHEMA, VERSION, durable=False)
+        cls.create_file(path, FORMATS, lambda run: None)
+        return cls.connect(path, FORMATS, durable=False)
 
     def save(
         self, slide: str, overview: bytes, boxes: Sequence[Sequence[int]], mosaics: Sequence[bytes]

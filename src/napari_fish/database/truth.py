@@ -20,6 +20,7 @@ import numpy as np
 
 from napari_fish.database.records import (
     Calibration,
+    Choice,
     EncodedSlide,
     Mosaics,
     Quarantined,
@@ -27,13 +28,14 @@ from napari_fish.database.records import (
     content_digest,
     slide_digest,
 )
-from napari_fish.database.schema import FILE, SCHEMA, VERSION
+from napari_fish.database.schema import FILE, FORMATS
 from napari_fish.database.sqlite import SqlFile
 from napari_fish.errors import DatabaseError
 
 log = logging.getLogger(__name__)
 
-_SLIDE = "slide, name, patient, site, diagnosis, path, content_hash, size, mtime, mpp, width, height"
+_PLAIN = "slide, name, patient, site, diagnosis, path, content_hash, size, mtime, mpp, width, height"
+_SLIDE = f"{_PLAIN}, choice"
 _CHUNK = 20_000
 #: The parameter that tells a database from any other, so that no snapshot is taken for its own.
 IDENTITY = "identity"
@@ -55,6 +57,9 @@ class Truth(SqlFile):
         self.encoder, self.weights_hash = str(found[0][0]), str(found[0][1])
         with self.making_sense():
             self.words = int(found[0][2])
+        # Only a reader sees a file of the first format: to be written to, it gets the newest.
+        first = self.rows("PRAGMA user_version")[0][0] == 1
+        self._columns = f"{_PLAIN}, ''" if first else _SLIDE
 
     @classmethod
     def create(
@@ -86,7 +91,7 @@ class Truth(SqlFile):
             for name, value in {**(parameters or {}), IDENTITY: secrets.token_hex(8)}.items():
                 run("INSERT INTO parameters VALUES (?, ?)", (name, json.dumps(value, sort_keys=True)))
 
-        cls.create_file(folder / FILE, SCHEMA, VERSION, fill)
+        cls.create_file(folder / FILE, FORMATS, fill)
         return cls.open(folder)
 
     @classmethod
@@ -96,7 +101,7 @@ class Truth(SqlFile):
             raise DatabaseError(
                 f"{folder}: no database here ({FILE} is missing); check the name, or build it first."
             )
-        connection = cls.connect(folder / FILE, SCHEMA, VERSION, read_only=read_only)
+        connection = cls.connect(folder / FILE, FORMATS, read_only=read_only)
         try:
             return cls(folder, connection)
         except BaseException:
@@ -151,7 +156,7 @@ class Truth(SqlFile):
         with self._change() as run:
             _forget(run, record.slide)
             run("DELETE FROM quarantine WHERE slide = ?", (record.slide,))
-            values = [getattr(record, name) for name in _SLIDE.split(", ")]
+            values = _values(record)
             number = run(
                 f"INSERT INTO slides ({_SLIDE}, mosaics, generation) "
                 f"SELECT {', '.join('?' * len(values))}, ?, generation FROM state",
@@ -185,10 +190,9 @@ class Truth(SqlFile):
         columns = _SLIDE.split(", ")[1:]
         with self._change() as run:
             for record in records:
-                values = [getattr(record, name) for name in columns]
                 run(
                     f"UPDATE slides SET {', '.join(f'{name} = ?' for name in columns)} WHERE slide = ?",
-                    (*values, record.slide),
+                    (*_values(record)[1:], record.slide),
                 )
                 found = run("SELECT number FROM slides WHERE slide = ?", (record.slide,)).fetchone()
                 if found is None:
@@ -257,12 +261,20 @@ class Truth(SqlFile):
             f"SELECT slide, name, value FROM labels WHERE slide IN ({numbers}) ORDER BY slide, name", values
         ):
             labels.setdefault(number, {})[name] = value
-        rows = self.rows(f"SELECT number, {_SLIDE} FROM slides {where} ORDER BY number", values)
-        names = _SLIDE.split(", ")
-        return [
-            (row[0], SlideRecord(**dict(zip(names, row[1:], strict=True)), labels=labels.get(row[0], {})))
-            for row in rows
-        ]
+        rows = self.rows(f"SELECT number, {self._columns} FROM slides {where} ORDER BY number", values)
+        names = _PLAIN.split(", ")
+        with self.making_sense():
+            return [
+                (
+                    number,
+                    SlideRecord(
+                        **dict(zip(names, row, strict=True)),
+                        labels=labels.get(number, {}),
+                        choice=Choice.from_json(choice),
+                    ),
+                )
+                for number, *row, choice in rows
+            ]
 
     def label_columns(self) -> list[str]:
         """Return the names of further columns."""
@@ -358,6 +370,11 @@ class Truth(SqlFile):
         with self.transaction() as run:
             run("UPDATE state SET generation = generation + 1")
             yield run
+
+
+def _values(record: SlideRecord) -> list[Any]:
+    """Return what is written of a slide, in the order of ``_SLIDE``."""
+    return [*(getattr(record, name) for name in _PLAIN.split(", ")), record.choice.to_json()]
 
 
 def _forget(run: Callable[..., sqlite3.Cursor], slide: str) -> bool:

@@ -12,6 +12,7 @@ from napari_fish.building.labelling import label_notes, labels_of, remember_pati
 from napari_fish.building.params import BuildParams
 from napari_fish.building.prepare import Known, Prepared, Refused, prepare
 from napari_fish.building.settings import open_for_build
+from napari_fish.building.strictness import as_asked, params_for
 from napari_fish.building.summary import Fate, SlideDone, Summary, Under, Watch
 from napari_fish.building.survey import Candidate, candidates
 from napari_fish.database import DiskStore, EncodedSlide, Quarantined, SlideRecord
@@ -33,7 +34,7 @@ ShouldStop = Callable[[], bool]
 
 
 def build(
-    slides: str | Path,
+    slides: str | Path | Sequence[Candidate],
     database: str | Path,
     labels: str | Path | None = None,
     params: BuildParams | None = None,
@@ -50,7 +51,7 @@ def build(
     Parameters
     ----------
     slides
-        A folder, searched with its subfolders, or one slide.
+        A folder, searched with its subfolders, or one slide; or what was found before.
     database
         ``NAME.fish``; made where missing, else extended. A changed slide is encoded again, an unchanged one skipped.
     labels
@@ -77,8 +78,8 @@ def build(
     """
     start = time.perf_counter()
     params, watch = params or BuildParams(), watch or Watch()
-    source, folder = expanded(slides), expanded(database)
-    found = candidates(source)
+    folder = expanded(database)
+    found = candidates(expanded(slides)) if isinstance(slides, str | Path) else tuple(slides)
     table = read_labels(expanded(labels), columns=columns) if labels is not None else None
     patient_rule(params.patient, table)
     wanted = [one for one in found if only is None or one.slide in only]
@@ -93,6 +94,10 @@ def build(
             if table is not None or params.patient is not None:
                 run.relabel(found)
             remember_patient_rule(store.truth, params.patient, table)
+            if params.artefacts and only is None and settings.mosaic is not None:
+                # For slides to come, and for queries.
+                now = params_for(None, params.artefacts, settings.mosaic)
+                store.truth.set_parameter("mosaic", now.to_dict())
             run.all(wanted, progress or (lambda done, total: None))
         except (Cancelled, KeyboardInterrupt):
             # What there is so far can be searched.
@@ -105,7 +110,8 @@ def build(
         quarantined = tuple(store.truth.quarantined)
         counts = int(store.slides.alive.sum()), int(store.mosaics_per_slide.sum())
     seconds = time.perf_counter() - start
-    return Summary(folder, tuple(run.done), quarantined, *counts, seconds, tuple(notes))
+    choices = {slide: record.choice for slide, record in run.known.records.items()}
+    return Summary(folder, tuple(run.done), quarantined, *counts, seconds, tuple(notes), choices)
 
 
 class _Run:
@@ -124,7 +130,8 @@ class _Run:
         self.truth, self.folder, self.encoder, self.mosaic = store.truth, store.folder, encoder, mosaic
         self.params, self.labels, self.watch, self.should_stop = params, labels, watch, should_stop
         # An image that is one patch is resized whatever its scale.
-        self.known = KnownSlides(self.truth, params.mpp if mosaic is not None else None)
+        mpp = params.mpp if mosaic is not None else None
+        self.known = KnownSlides(self.truth, mpp, params.artefacts)
         self.pictures = Thumbnails.open_to_write(self.folder)
         self.done: list[SlideDone] = []
         self._open: set[Prepared] = set()
@@ -148,12 +155,12 @@ class _Run:
         """Encode what is new or changed."""
         self._report = lambda: progress(len(self.done), len(found))
         self._report()
-        to_do = []
+        is_done = {one: self.known.is_unchanged(one) for one in found}
+        to_do = [one for one in found if not is_done[one]]
+        self._agree([one for one in found if is_done[one]])
         for one in found:
-            if self.known.is_unchanged(one):
+            if is_done[one]:
                 self._finish(SlideDone(one.slide, one.path, "unchanged"))
-            else:
-                to_do.append(one)
         # Files at new places first: one of them may be a slide that made room for another.
         to_do.sort(key=lambda one: self.known.at(one.path) is not None)
         jobs = self._jobs(to_do)
@@ -184,6 +191,14 @@ class _Run:
         before = [bad for bad in self.truth.quarantined if bad.slide not in now]
         self.truth.release(bad.slide for bad in before if _is_gone(bad, self.folder))
 
+    def _agree(self, unchanged: Sequence[Candidate]) -> None:
+        """Note the setting that was asked for with slides that have the same patches with it."""
+        known = [record for one in unchanged if (record := self.known.at(one.path)) is not None]
+        changed = [new for record in known if (new := as_asked(record, self.params.artefacts)) != record]
+        if changed:
+            self.truth.relabel(changed)
+            self.known.update(changed)
+
     def _jobs(self, to_do: Sequence[Candidate]) -> Generator[EncodeJob[Prepared], None, None]:
         """Open slides and choose patches one slide ahead of the encoder."""
         for item in overlapped(self._prepare, to_do, threads=1, should_stop=self.should_stop):
@@ -196,7 +211,11 @@ class _Run:
                 yield item.job()
 
     def _prepare(self, one: Candidate) -> Prepared | Refused | Known:
-        found = prepare(one, self.mosaic, self.params.mpp, self.known.claim, self.should_stop)
+        asked, mosaic = self.params, self.mosaic
+        if mosaic is not None:
+            mosaic = params_for(self.known.at(one.path), asked.artefacts, mosaic)
+        mpp = asked.mpp or self.known.mpp_of(one)
+        found = prepare(one, mosaic, mpp, self.known.claim, self.should_stop)
         if isinstance(found, Prepared):
             self._open.add(found)
         return found
@@ -260,7 +279,7 @@ class _Run:
             return
         path = recorded_path(source.path, self.folder)
         record = replace(record, name=source.path.name, path=path, size=source.size, mtime=source.mtime)
-        record = with_labels(record, self.labels[source.slide])
+        record = as_asked(with_labels(record, self.labels[source.slide]), self.params.artefacts)
         self.truth.relabel([record])
         self.known.update([record])
         self._finish(SlideDone(record.slide, source.path, "unchanged" if here else "moved"))

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
+from napari_fish.building.strictness import could_differ
 from napari_fish.building.survey import Candidate, by_id, is_unchanged
 from napari_fish.database.places import place_of
 from napari_fish.database.records import SlideRecord
@@ -23,10 +24,12 @@ class KnownSlides:
         The database.
     mpp
         Micrometres per px that slides must have been encoded with; None for any.
+    artefacts
+        How strictly artefacts must have been left out; None for any way.
     """
 
-    def __init__(self, truth: Truth, mpp: float | None) -> None:
-        self._folder, self._mpp = truth.folder, mpp
+    def __init__(self, truth: Truth, mpp: float | None, artefacts: str | None = None) -> None:
+        self._folder, self._mpp, self._artefacts = truth.folder, mpp, artefacts
         self.records: dict[str, SlideRecord] = {}
         self._of_hash: dict[str, str] = {}
         self._of_place: dict[Path, str] = {}
@@ -61,7 +64,12 @@ class KnownSlides:
 
     def is_unchanged(self, one: Candidate) -> bool:
         """Whether a slide is there as it is now, as far as size and time of its files tell."""
-        return is_unchanged(one, self.at(one.path), self._mpp)
+        return is_unchanged(one, self.at(one.path), self._mpp, self._artefacts)
+
+    def mpp_of(self, one: Candidate) -> float | None:
+        """Return the µm per px that a file was encoded with, if it is still the same; None where that is not known."""
+        record = self.at(one.path)
+        return record.mpp or None if record is not None and is_unchanged(one, record) else None
 
     def with_hash(self, content_hash: str) -> SlideRecord | None:
         """Return the slide with this content."""
@@ -72,7 +80,11 @@ class KnownSlides:
         """Say whether a slide of this content is there or on its way; if not, it is on its way from now on."""
         with self._turn:
             record = self.with_hash(content_hash)
-            there = record is not None and self._mpp in (None, record.mpp)
+            there = (
+                record is not None
+                and self._mpp in (None, record.mpp)
+                and not could_differ(record.choice, self._artefacts)
+            )
             if there or content_hash in self._claimed:
                 return True
             self._claimed.add(content_hash)

@@ -10,7 +10,16 @@ from typing import Annotated
 import typer
 
 from napari_fish.building.params import BuildParams
-from napari_fish.cli.options import Json, Mpp, interruptible, progress_bar, write_json
+from napari_fish.cli.options import (
+    Artefacts,
+    Json,
+    Mpp,
+    checked_artefacts,
+    interruptible,
+    progress_bar,
+    say_meanwhile,
+    write_json,
+)
 from napari_fish.errors import FishError
 from napari_fish.names import field_help
 
@@ -44,6 +53,7 @@ def build(
     patches: Annotated[bool, typer.Option("--patches", help=_HELP["patches"])] = False,
     store_codes: Annotated[bool, typer.Option("--store-codes", help=_HELP["store_codes"])] = False,
     preset: Annotated[str | None, typer.Option("--preset", help=_HELP["preset"])] = None,
+    artefacts: Artefacts = None,
     mpp: Mpp = None,
     as_json: Json = False,
 ) -> None:
@@ -52,7 +62,16 @@ def build(
 
     if preset not in (None, *PRESETS):
         raise typer.BadParameter(f"choose one of {', '.join(PRESETS)}", param_hint="--preset")
-    params = BuildParams(encoder, preset, patches or None, mpp, patient, device, store_codes)
+    params = BuildParams(
+        encoder,
+        preset,
+        patches or None,
+        mpp,
+        patient,
+        device,
+        store_codes,
+        artefacts=checked_artefacts(artefacts),
+    )
     _build(slides, output, labels, params, as_json, _columns(column))
 
 
@@ -86,6 +105,7 @@ def _build(
 ) -> None:
     from napari_fish.building.build import build as run
     from napari_fish.building.summary import SlideDone, Watch
+    from napari_fish.mosaic.left_out import told
 
     if columns and labels is None:
         raise typer.BadParameter(
@@ -96,6 +116,8 @@ def _build(
     def count(done: SlideDone) -> None:
         nonlocal skipped
         skipped += done.fate == "unchanged"
+        if done.candidates:
+            say_meanwhile(f"{done.slide}: {told(done.candidates, done.left_out)}")
 
     try:
         with progress_bar("Building") as progress, interruptible() as should_stop:
@@ -108,6 +130,7 @@ def _build(
         typer.echo("\nStopped. Finished slides are kept; run it again to go on.", err=True)
         raise
     if as_json:
+        candidates, left_out = summary.patches
         write_json(
             {
                 "database": str(summary.database),
@@ -115,6 +138,10 @@ def _build(
                 "mosaics": summary.mosaics,
                 "seconds": round(summary.seconds, 3),
                 "counts": summary.counts,
+                "candidates": candidates,
+                "left_out": left_out,
+                "much_left_out": summary.much_left_out,
+                "warnings": summary.warnings,
                 "done": [{**asdict(one), "path": str(one.path)} for one in summary.done],
                 "quarantined": [asdict(bad) for bad in summary.quarantined],
                 "notes": list(summary.notes),

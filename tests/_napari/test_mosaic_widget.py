@@ -26,7 +26,7 @@ from napari_fish._napari.mosaic_layers import (
     polygons_of,
 )
 from napari_fish._napari.mosaic_widget import MosaicWidget
-from napari_fish.mosaic import Mosaic, make_mosaic, preset
+from napari_fish.mosaic import REASONS, Mosaic, make_mosaic, preset
 from tests.mosaic.conftest import ArraySlide, tissue_slide
 from tests.slides.conftest import write_tiff
 
@@ -100,7 +100,7 @@ def test_layers_lie_in_world_coordinates_with_a_row_of_features_each(mosaic: Mos
     assert patches["size"] == pytest.approx(0.94 * 256 * MPP)
     assert sum(patches["features"]["in_mosaic"]) == len(mosaic.patches)
     assert len(drops) == len(mosaic.dropped)
-    assert dropped["features"]["reason"] == [p.reason for p in mosaic.dropped]
+    assert dropped["features"]["reason"] == [REASONS[p.reason] for p in mosaic.dropped]
 
 
 def test_what_is_drawn_comes_back_in_level_0_pixels(shown: ViewerModel) -> None:
@@ -210,8 +210,7 @@ def test_an_unknown_pixel_size_asks_for_the_spin_box(qtbot: Any) -> None:
     widget._pause.stop()
     widget.preview()
     wait_for(qtbot, widget, "State it above")
-    for name in ("artefacts", "focus"):
-        control(widget, f"MosaicParams.{name}").setChecked(False)
+    control(widget, "MosaicParams.artefacts").setCurrentText("off")
     control(widget, "mosaic.mpp").setValue(2.0)
     widget.preview()
     wait_for(qtbot, widget, "in the mosaic")

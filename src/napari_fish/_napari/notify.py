@@ -30,6 +30,12 @@ def as_in_widgets(text: str) -> str:
     return text
 
 
+def as_sentence(text: str) -> str:
+    """Return what the program says of something as a sentence of its own, as in the widgets."""
+    text = as_in_widgets(text)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def warn_user(message: str) -> None:
     """Show a warning in the viewer's corner."""
     from napari.utils.notifications import show_warning

@@ -13,7 +13,7 @@ ROLE = Qt.ItemDataRole
 
 
 class Rows(QAbstractTableModel):
-    """Rows of texts and numbers; the last value of each row is its tooltip and is not shown.
+    """Rows of texts and numbers, None for a number not known; the last value of each is its tooltip and is not shown.
 
     Parameters
     ----------
@@ -58,6 +58,8 @@ class Rows(QAbstractTableModel):
         """Return what a cell shows."""
         row = self.rows[index.row()]
         value = row[index.column()]
+        if value is None:
+            return {ROLE.DisplayRole: "?", ROLE.UserRole: -1, ROLE.ToolTipRole: str(row[-1])}.get(role)
         if role == ROLE.DisplayRole:
             return f"{value:,}".replace(",", "\u202f") if isinstance(value, int) else str(value)
         if role == ROLE.UserRole:

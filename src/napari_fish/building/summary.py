@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from napari_fish.database.records import Choice, Quarantined
 from napari_fish.mosaic import Mosaic
-from napari_fish.mosaic.left_out import WARNING, is_much, spoiled, together, told
+from napari_fish.mosaic.left_out import is_much, spoiled, together, told, warnings
 
 Fate = Literal["added", "replaced", "unchanged", "moved", "twice", "quarantined"]
 MOST_NAMED = 10
@@ -144,11 +144,7 @@ class Summary:
     @property
     def warnings(self) -> list[str]:
         """What is wrong with the database though it was built."""
-        much = len(self.much_left_out)
-        if not much:
-            return []
-        whose = "of one slide" if much == 1 else f"of each of {much} slides"
-        return [WARNING.replace("of its tissue", f"of the tissue {whose}")]
+        return warnings(len(self.much_left_out))
 
     def __str__(self) -> str:
         did = ", ".join(f"{n} {fate}" for fate, n in self.counts.items()) or "nothing to do"

@@ -43,6 +43,14 @@ def is_much(candidates: int, left_out: Mapping[str, int]) -> bool:
     return lost > MUCH * (candidates + lost)
 
 
+def warnings(slides: int) -> list[str]:
+    """Return the warning for so many slides of which much was left out; nothing where there are none."""
+    if not slides:
+        return []
+    whose = "of one slide" if slides == 1 else f"of each of {slides} slides"
+    return [WARNING.replace("of its tissue", f"of the tissue {whose}")]
+
+
 def together(slides: Iterable[tuple[int, Mapping[str, int]]]) -> tuple[int, dict[str, int]]:
     """Return the candidates and what was left out over several slides, given by these two."""
     candidates, left_out = 0, Counter[str]()

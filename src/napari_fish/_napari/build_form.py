@@ -188,7 +188,7 @@ class BuildForm(QWidget):
         for name in PRESETS:
             self.preset.addItem(name, name)
         self.artefacts = named(OWNER, QComboBox(), "artefacts", tips["artefacts"])
-        self.artefacts.addItem("as the slides have, or normal", None)
+        self.artefacts.addItem("as before, or normal", None)
         for name in ARTEFACTS:
             self.artefacts.addItem(name, name)
         self.patches = named(OWNER, QCheckBox("Each image is one patch"), "patches", tips["patches"])

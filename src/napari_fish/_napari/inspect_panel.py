@@ -195,9 +195,12 @@ class InspectPanel(QWidget):
             labels = [f"{name}: {value}" for name, value in record.labels.items()]
             left_out, said = _left_out(record)
             tip = "\n".join([record.slide, where, said, *labels])
-            about = record.diagnosis, record.site, record.patient
-            rows.append((record.slide, *about, mosaics, left_out, tip))
+            about = record.diagnosis, mosaics, left_out, record.site, record.patient
+            rows.append((record.slide, *about, tip))
+        chosen = [row[0] for row in self.slides.selected()]
         self.slides.shown.show(rows)
+        # What was done to slides can be undone at once.
+        self.slides.select(chosen)
         self._enable()
 
     def _count(self, *_: Any) -> None:
@@ -229,7 +232,9 @@ class InspectPanel(QWidget):
         self.filter.setClearButtonEnabled(True)
         self.slides = named(
             OWNER,
-            Table(("slide", "diagnosis", "site", "patient", "mosaics", "left out"), (0, 80, 45, 45, 55, 55)),
+            Table(
+                ("slide", "diagnosis", "mosaics", "left out", "site", "patient"), (100, 78, 66, 64, 60, 60)
+            ),
             "slide_table",
             "All slides; select some to see what was left out of them, to keep it, or to remove them.",
         )
@@ -302,8 +307,8 @@ class InspectPanel(QWidget):
         layout.addLayout(by)
         layout.addWidget(self.counts)
         layout.addLayout(find)
-        layout.addWidget(self.slides, 1)
         layout.addWidget(self.left_out)
+        layout.addWidget(self.slides, 1)
         layout.addWidget(self.labels)
         layout.addWidget(care)
         self.column.currentIndexChanged.connect(self._count)

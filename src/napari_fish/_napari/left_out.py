@@ -112,7 +112,7 @@ def described(record: SlideRecord, mosaic: Mosaic) -> str:
     if mosaic.params.artefacts == "off":
         lines.append("Artefacts are kept on this slide.")
     if is_much(*counts):
-        lines.append(as_sentence(WARNING))
+        lines.append(as_sentence(f"{WARNING.partition(':')[0]}; Keep them takes it into the database"))
     if choice.mask:
         lines.append(
             f"It was built with a mask ({choice.mask.partition('#')[0]}), which is not looked at here."

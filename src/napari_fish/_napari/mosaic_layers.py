@@ -67,7 +67,10 @@ def patches_layer(mosaic: Mosaic, to_world: ToWorld) -> LayerData:
 
 
 def dropped_layer(mosaic: Mosaic, to_world: ToWorld) -> LayerData:
-    """Return the dropped patches as crosses coloured by the reason, which is written on them."""
+    """Return the dropped patches as crosses coloured by the reason, which is written below them.
+
+    The crosses are small: one wants to see what was left out.
+    """
     patches = mosaic.dropped
     colours = _table([_rgba(colour_of(patch), 1) for patch in patches])
     options = _squares(mosaic, patches, to_world) | {
@@ -79,8 +82,9 @@ def dropped_layer(mosaic: Mosaic, to_world: ToWorld) -> LayerData:
         "features": {"reason": [REASONS[p.reason] for p in patches]} | _features(patches),
     }
     if patches:
-        options["text"] = {"string": "{reason}", "color": colours, "size": 10, "anchor": "upper_left"}
-    options["size"] = np.asarray(options["size"]) * 0.6
+        below = (0.3 * _side(mosaic, to_world), 0.0)
+        options["text"] = {"string": "{reason}", "color": colours, "size": 10, "translation": below}
+    options["size"] = np.asarray(options["size"]) * 0.3
     return options.pop("data"), options, "points"
 
 
@@ -89,8 +93,8 @@ def layers_of(mosaic: Mosaic, to_world: ToWorld) -> list[LayerData]:
     width = _side(mosaic, to_world) / 20
     return [
         tissue_layer(mosaic, to_world, width),
-        dropped_layer(mosaic, to_world),
         patches_layer(mosaic, to_world),
+        dropped_layer(mosaic, to_world),
     ]
 
 

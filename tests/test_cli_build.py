@@ -11,6 +11,7 @@ import pytest
 from napari_fish.database import DiskStore
 
 from .building.test_build import NAMES, digest, records
+from .building.test_masks import geojson
 from .slides.conftest import write_image
 from .test_cli import run
 from .tiny import ink_on, tissue, write_empty_slide, write_slide
@@ -221,3 +222,41 @@ def test_no_database_of_another_program_version_or_none_at_all_is_touched(
     shutil.rmtree(database)
     code, out, err = run(capsys, command, database, *more)
     assert (code, out) == (1, "") and "no database here" in err
+
+
+def test_masks_are_options_of_build_and_add(slides: Path, capsys) -> None:
+    target, masks = slides.parent / "x.fish", slides.parent / "Masken ü"
+    geojson(masks / "P0-a.geojson")
+    code, out, _ = run(capsys, "build", slides, "-o", target, "--mask", masks, "--mask-class", "Tumor")
+    assert code == 0 and "1 slide with a mask, 1 without." in out
+    assert records(target)["P0-a.tif"].choice.mask_class == "Tumor"
+    code, out, _ = run(
+        capsys,
+        "add",
+        target,
+        slides,
+        "--mask",
+        masks,
+        "--mask-class",
+        "Fat",
+        "--mask-class",
+        "Tumor",
+        "--json",
+    )
+    said = json.loads(out)
+    assert (code, said["counts"]) == (0, {"replaced": 1, "unchanged": 1})
+    assert records(target)["P0-a.tif"].choice.mask_class == "Fat, Tumor"
+    encoded = next(one for one in said["done"] if one["fate"] == "replaced")
+    assert encoded["candidates"] > 0 and isinstance(encoded["left_out"], dict)
+    code, _, err = run(
+        capsys, "build", slides, "-o", slides.parent / "y.fish", "--mask", slides.parent / "no"
+    )
+    assert code == 1 and "neither a folder" in err
+
+
+def test_the_class_that_no_mask_has_quarantines_its_slide(slides: Path, capsys) -> None:
+    geojson(slides.parent / "masks" / "P0-a.geojson")
+    code, out, _ = run(
+        capsys, "build", slides, "-o", slides.parent / "x.fish", "--mask", slides.parent / "masks", "--mask-class", "Fat"
+    )  # fmt: skip
+    assert code == 3 and "no annotation of class Fat; there are Tumor" in out

@@ -73,3 +73,21 @@ def test_mosaic_says_what_was_left_out_and_warns_above_a_fifth(
     assert (said["dropped"], said["notes"], said["params"]["artefacts"]) == ({}, [], "off")
     code, _, err = run(capsys, "mosaic", slide, "--artefacts", "some")
     assert code == 2 and "strict, normal, off" in err
+
+
+def test_only_the_annotations_of_a_class_are_tissue(slide: Path, tmp_path: Path, capsys) -> None:
+    out_file = tmp_path / "out.geojson"
+    assert run(capsys, "mosaic", slide, "--geojson", out_file)[0] == 0
+    whole = json.loads(run(capsys, "mosaic", slide, "--mask", out_file, "--json")[1])
+    own = json.loads(run(capsys, "mosaic", slide, "--mask", out_file, "--mask-class", "tissue", "--json")[1])
+    assert whole == own and whole["masked"]
+    code, _, err = run(capsys, "mosaic", slide, "--mask", out_file, "--mask-class", "Tumor,Stroma")
+    assert code == 1 and "no annotation of class Stroma or Tumor; there are Tissue" in err
+    code, _, err = run(capsys, "mosaic", slide, "--mask-class", "Tumor")
+    assert code == 1 and "--mask" in err
+
+
+def test_a_mask_of_the_whole_slide_is_noted(slide: Path, tmp_path: Path, capsys) -> None:
+    Image.new("1", (128, 102), 1).save(tmp_path / "all.png")
+    code, out, _ = run(capsys, "mosaic", slide, "--mask", tmp_path / "all.png")
+    assert code == 0 and "marks the whole slide" in out

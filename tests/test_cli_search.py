@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from .building.test_build import NAMES
+from .building.test_masks import geojson
 from .slides.conftest import write_image
 from .test_cli import run
 from .tiny import tissue, write_empty_slide, write_slide
@@ -222,3 +223,31 @@ def test_the_demo_prints_two_tables_says_how_well_it_answers_and_writes_a_page(
     )
     page = (tmp_path / "demo" / "results.html").read_text(encoding="utf-8")
     assert "Answers to 2 queries" in page and "data:image/jpeg" in page
+
+
+def test_a_mask_says_which_part_of_the_query_is_searched(database: Path, tmp_path: Path, capsys) -> None:
+    query = write_slide(tmp_path / "query.tif", "lymphoma", 112)
+    mask = geojson(tmp_path / "mask.geojson")
+    code, out, _ = run(capsys, "search", database, query, "--mask", mask, "--mask-class", "tumor", "--json")
+    said = json.loads(out)
+    assert code == 0 and said["results"][0]["diagnosis"] == "lymphoma"
+    assert "Only what the mask marks was searched." in said["notes"]
+    boxes = [match["query_box"] for hit in said["results"] for match in hit["matches"]]
+    assert boxes and all(x + width / 2 < 400 for x, _, width, _ in boxes)
+    code, out, _ = run(capsys, "search", database, f"id:{NAMES[0]}", "--mask", mask, "--json")
+    assert code == 0 and "Only what the mask marks was searched." in json.loads(out)["notes"]
+
+
+def test_a_mask_with_a_box_with_several_queries_or_of_an_image_is_an_error_that_says_why(
+    database: Path, tmp_path: Path, capsys
+) -> None:
+    query, mask = write_slide(tmp_path / "query.tif"), geojson(tmp_path / "mask.geojson")
+    code, _, err = run(capsys, "search", database, query, "--mask", mask, "--box", "0,0,300,300")
+    assert code == 1 and "Leave out the mask or the box" in err
+    code, _, err = run(capsys, "search", database, query, query, "--mask", mask)
+    assert code == 2 and "one slide" in err
+    image = write_image(tmp_path / "image.png", tissue("lymphoma", 3))
+    code, _, err = run(capsys, "search", database, image, "--mask", mask)
+    assert code == 1 and "one patch" in err
+    code, _, err = run(capsys, "search", database, query, "--mask", tmp_path / "no.png")
+    assert code == 1 and "no such mask file" in err

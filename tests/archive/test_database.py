@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import napari_fish as fish
 from napari_fish.archive import Database
@@ -141,6 +142,25 @@ def test_label_and_macro_images_are_never_asked_with(database: Database, tmp_pat
         for box in (None, (0, 0, 40, 40)):
             with pytest.raises(SlideError, match="never"):
                 database.search(label, box=box)
+
+
+def test_a_mask_may_be_an_array_polygons_or_a_file(database: Database, tmp_path: Path) -> None:
+    query = write_slide(tmp_path / "query.tif", "lymphoma", 112)
+    left = np.zeros((60, 70), bool)
+    left[6:54, 6:33] = True
+    ring = [[60, 60], [330, 60], [330, 540], [60, 540]]
+    asked = [database.ask(query, mask=left), database.ask(query, mask=[[ring]])]
+    Image.fromarray(left).save(tmp_path / "left.png")
+    asked.append(database.ask(query, mask=str(tmp_path / "left.png")))
+    whole = database.ask(query)
+    for one in asked:
+        assert len(one.query.boxes) < len(whole.query.boxes) or not np.array_equal(
+            one.query.boxes, whole.query.boxes
+        )
+        assert (one.query.boxes[:, 0] + one.query.boxes[:, 2] / 2 < 400).all()
+    assert database.search(query, mask=left, k=1).hits[0].diagnosis == "lymphoma"
+    with pytest.raises(FishError, match="Only a GeoJSON file has classes"):
+        database.ask(query, mask=left, mask_class="Tumor")
 
 
 def test_filters_are_applied_during_the_search(database: Database) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from napari_fish.errors import Cancelled, NoTissue, SlideError
 from napari_fish.mosaic import Mosaic, make_mosaic, preset
+from napari_fish.mosaic.annotations import polygons_from_geojson
 from napari_fish.mosaic.draw import draw_mosaic
-from napari_fish.mosaic.masks import polygons_from_geojson
 
 from .conftest import ArraySlide, glass, stain, tissue_slide
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from napari_fish.errors import NoTissue, SlideError
 from napari_fish.mosaic import TissueParams, segment
 from napari_fish.mosaic.contours import Contour
-from napari_fish.mosaic.masks import draw
+from napari_fish.mosaic.rings import draw
 from napari_fish.mosaic.tissue import close, read_overview
 
 from .conftest import ArraySlide, disc, glass, stain

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from napari_fish._napari.coordinates import drawn_to_level0, level0_to_drawn
 from napari_fish.mosaic import REASONS, Mosaic, Patch
 from napari_fish.mosaic.geojson import TISSUE_COLOUR, colour_of
-from napari_fish.mosaic.masks import Polygon
+from napari_fish.mosaic.rings import Polygon
 from napari_fish.slides import Slide
 
 Points = NDArray[np.float64]

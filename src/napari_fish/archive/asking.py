@@ -14,6 +14,7 @@ from napari_fish.database.records import Box
 from napari_fish.encode import EncodeJob, Encoder, ImageJob, PatchBox, boxes_of_region, encode_slides
 from napari_fish.errors import NoTissue, SlideError
 from napari_fish.mosaic import MosaicParams, make_mosaic
+from napari_fish.mosaic.masks import MaskLike, marks_everything
 from napari_fish.names import STATE_MPP
 from napari_fish.search.values import Query
 from napari_fish.slides import Slide
@@ -71,6 +72,7 @@ def encode_question(
     *,
     box: Region | None,
     mosaic: MosaicParams | None,
+    mask: MaskLike | None = None,
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
 ) -> Asked:
@@ -86,6 +88,8 @@ def encode_question(
         A region; None for the whole slide.
     mosaic
         How the database chooses patches; None where it holds images that are one patch each.
+    mask
+        Where the tissue of the whole slide is; by default it is found.
     progress, should_stop
         Called with patches encoded and all patches; asked before each.
 
@@ -99,7 +103,7 @@ def encode_question(
             f"{slide.path}: this is its {slide.kind} image, which may show names and is never read."
         )
     start = time.perf_counter()
-    job, boxes, notes = _patches(slide, encoder, box, mosaic, should_stop)
+    job, boxes, notes = _patches(slide, encoder, box, mosaic, mask, should_stop)
     middle = time.perf_counter()
     (outcome,) = encode_slides(
         [job], encoder, thumbnail_px=PICTURE_PX, progress=progress, should_stop=should_stop
@@ -130,15 +134,26 @@ def _patches(
     encoder: Encoder,
     box: Region | None,
     mosaic: MosaicParams | None,
+    mask: MaskLike | None,
     should_stop: ShouldStop | None,
 ) -> tuple[EncodeJob[None], NDArray[np.int32], list[str]]:
     """Choose the patches of a question; return the job, their boxes and what is to be said of them."""
     width, height = slide.dimensions
     if box is not None:
+        if mask is not None:
+            raise SlideError(
+                f"{slide.path}: a mask says where the tissue of a whole slide is, but with a box only that is searched. "
+                "Leave out the mask or the box."
+            )
         patches, notes = _of_box(slide, encoder, box)
         return EncodeJob(slide, patches, None), _rounded(patches), notes
     picture = slide.mpp is None and slide.backend == "image"
     if mosaic is None or picture:
+        if mask is not None:
+            raise SlideError(
+                f"{slide.path}: is searched as one patch, in which there is no tissue to mark. Leave out the mask"
+                + (f", or state the size of a pixel ({STATE_MPP})." if mosaic is not None else ".")
+            )
         side = encoder.card.size * encoder.card.mpp / 1000
         note = (
             f"The size of a pixel is not known, so the image was taken as one patch of about {side:.1g} mm; "
@@ -146,9 +161,12 @@ def _patches(
         )
         whole = np.array([[0, 0, width, height]], np.int32)
         return ImageJob(slide, [(0.0, 0.0, float(width))], None), whole, [note] if mosaic is not None else []
-    found = make_mosaic(slide, mosaic, should_stop=should_stop)
+    found = make_mosaic(slide, mosaic, mask, should_stop=should_stop)
+    notes = ["Only what the mask marks was searched."] if mask is not None else []
+    if marks_everything(found):
+        notes.append("The mask marks the whole slide, glass included.")
     patches = [(float(p.x), float(p.y), float(found.patch_size)) for p in found.patches]
-    return EncodeJob(slide, patches, None), _rounded(patches), []
+    return EncodeJob(slide, patches, None), _rounded(patches), notes
 
 
 def _of_box(slide: Slide, encoder: Encoder, box: Region) -> tuple[list[PatchBox], list[str]]:

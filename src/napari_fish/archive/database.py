@@ -28,6 +28,7 @@ from napari_fish.database.records import OWN_COLUMNS
 from napari_fish.encode import Encoder, check_same_encoder
 from napari_fish.errors import DatabaseError, FishError
 from napari_fish.mosaic import MosaicParams
+from napari_fish.mosaic.masks import MaskLike, mask_of
 from napari_fish.search import Query, Results, SearchParams, search_many
 from napari_fish.slides import Slide, open_slide
 from napari_fish.slides.image import array_slide
@@ -84,6 +85,8 @@ class Database:
         k: int | None = None,
         *,
         mpp: float | None = None,
+        mask: MaskLike | None = None,
+        mask_class: str | None = None,
         params: SearchParams | None = None,
         progress: Progress | None = None,
         should_stop: ShouldStop | None = None,
@@ -101,6 +104,10 @@ class Database:
             Slides wanted; by default 5, or what ``params`` say.
         mpp
             Micrometres per level-0 px of the question, where its file does not say or is wrong.
+        mask
+            Where the tissue of the whole slide is: an image or GeoJSON file, an array or polygons; by default it is found.
+        mask_class
+            Classes of annotations of a GeoJSON mask that count, separated by commas; by default all.
         params
             How to search; k and options count more.
         progress, should_stop
@@ -111,7 +118,15 @@ class Database:
         params = replace(params or SearchParams(), **options)
         if k is not None:
             params = replace(params, k=k)
-        asked = self.ask(question, box, mpp=mpp, progress=progress, should_stop=should_stop)
+        asked = self.ask(
+            question,
+            box,
+            mpp=mpp,
+            mask=mask,
+            mask_class=mask_class,
+            progress=progress,
+            should_stop=should_stop,
+        )
         return self.answer([asked], params)[0]
 
     def ask(
@@ -120,20 +135,23 @@ class Database:
         box: Region | None = None,
         *,
         mpp: float | None = None,
+        mask: MaskLike | None = None,
+        mask_class: str | None = None,
         progress: Progress | None = None,
         should_stop: ShouldStop | None = None,
     ) -> Asked:
         """Encode a question, to be answered by :meth:`answer` once or several times; parameters as in :meth:`search`."""
+        given = mask_of(mask, mask_class)
         if isinstance(question, str) and question.startswith("id:"):
             with self._turn, self.store.truth.reading():
                 number, record = self._slide(question.removeprefix("id:"))
-                if box is None:
+                if box is None and given is None:
                     return self._from_store(number, record)
             question, mpp = self.place(record), mpp or record.mpp or None
         if isinstance(question, Slide):
-            return self._encode(question, box, progress, should_stop)
+            return self._encode(question, box, given, progress, should_stop)
         with self._opened(question, mpp) as opened:
-            return self._encode(opened, box, progress, should_stop)
+            return self._encode(opened, box, given, progress, should_stop)
 
     def _opened(self, question: str | Path | NDArray[np.uint8], mpp: float | None) -> Slide:
         """Open a file or an image; where a file does not say its scale, the database may know it."""
@@ -148,10 +166,21 @@ class Database:
         return opened
 
     def _encode(
-        self, slide: Slide, box: Region | None, progress: Progress | None, should_stop: ShouldStop | None
+        self,
+        slide: Slide,
+        box: Region | None,
+        mask: MaskLike | None,
+        progress: Progress | None,
+        should_stop: ShouldStop | None,
     ) -> Asked:
         asked = encode_question(
-            slide, self.encoder, box=box, mosaic=self._mosaic(), progress=progress, should_stop=should_stop
+            slide,
+            self.encoder,
+            box=box,
+            mosaic=self._mosaic(),
+            mask=mask,
+            progress=progress,
+            should_stop=should_stop,
         )
         own = self.store.truth.with_hash(slide.content_hash)
         patient = (own[0].patient if own else "") or self._patient(slide.path.name)

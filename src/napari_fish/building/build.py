@@ -9,6 +9,7 @@ from pathlib import Path
 
 from napari_fish.building.known import KnownSlides
 from napari_fish.building.labelling import label_notes, labels_of, remember_patient_rule, with_labels
+from napari_fish.building.masks import Masks, masks_of, without_masks
 from napari_fish.building.params import BuildParams
 from napari_fish.building.prepare import Known, Prepared, Refused, prepare
 from napari_fish.building.settings import open_for_build
@@ -19,11 +20,12 @@ from napari_fish.database import DiskStore, EncodedSlide, Quarantined, SlideReco
 from napari_fish.database.codes import save_codes
 from napari_fish.database.labels import SlideLabels, patient_rule, read_labels
 from napari_fish.database.places import place_of, recorded_path
-from napari_fish.database.records import Choice
+from napari_fish.database.sheets import enumerated
 from napari_fish.database.thumbnails import Thumbnails
 from napari_fish.encode import Encoded, EncodeJob, Encoder, encode_slides
 from napari_fish.errors import Cancelled, DatabaseError
 from napari_fish.mosaic import MosaicParams
+from napari_fish.mosaic.masks import marks_everything
 from napari_fish.mosaic.reading import overlapped
 from napari_fish.search import calibrate
 from napari_fish.slides.opening import expanded
@@ -80,15 +82,17 @@ def build(
     params, watch = params or BuildParams(), watch or Watch()
     folder = expanded(database)
     found = candidates(expanded(slides)) if isinstance(slides, str | Path) else tuple(slides)
+    found = without_masks(found, params.mask)
     table = read_labels(expanded(labels), columns=columns) if labels is not None else None
     patient_rule(params.patient, table)
+    masks = masks_of(found, params, table)
     wanted = [one for one in found if only is None or one.slide in only]
     store, encoder, settings = open_for_build(folder, params, encoder)
     if params.batch:
         encoder.batch = params.batch
     with store:
         matched = labels_of(found, table, params.patient, store.truth)
-        run = _Run(store, encoder, settings.mosaic, params, matched.labels, watch, should_stop)
+        run = _Run(store, encoder, settings.mosaic, params, matched.labels, masks, watch, should_stop)
         store.truth.begin_build()
         try:
             if table is not None or params.patient is not None:
@@ -106,7 +110,7 @@ def build(
         finally:
             run.pictures.close()
             store.truth.end_build()
-        notes = [*label_notes(table, matched), *_settled(store)]
+        notes = [*label_notes(table, matched), *masks.notes, *run.notes, *_settled(store)]
         quarantined = tuple(store.truth.quarantined)
         counts = int(store.slides.alive.sum()), int(store.mosaics_per_slide.sum())
     seconds = time.perf_counter() - start
@@ -124,6 +128,7 @@ class _Run:
         mosaic: MosaicParams | None,
         params: BuildParams,
         labels: Mapping[str, SlideLabels],
+        masks: Masks,
         watch: Watch,
         should_stop: ShouldStop | None,
     ) -> None:
@@ -131,13 +136,21 @@ class _Run:
         self.params, self.labels, self.watch, self.should_stop = params, labels, watch, should_stop
         # An image that is one patch is resized whatever its scale.
         mpp = params.mpp if mosaic is not None else None
-        self.known = KnownSlides(self.truth, mpp, params.artefacts)
+        self.known = KnownSlides(self.truth, mpp, masks, params.artefacts)
+        self.masks, self._all_marked = masks, list[str]()
         self.pictures = Thumbnails.open_to_write(self.folder)
         self.done: list[SlideDone] = []
         self._open: set[Prepared] = set()
         self._report: Callable[[], None] = lambda: None
         self._quarantined = {bad.slide: bad.path for bad in self.truth.quarantined}
         self._twins: list[Known] = []
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be said of the slides that were encoded."""
+        if not self._all_marked:
+            return []
+        return [f"The mask marks the whole slide, glass included: {enumerated(self._all_marked)}."]
 
     def relabel(self, found: Sequence[Candidate]) -> None:
         """Give slides that are there already what the labels say now."""
@@ -211,11 +224,23 @@ class _Run:
                 yield item.job()
 
     def _prepare(self, one: Candidate) -> Prepared | Refused | Known:
-        asked, mosaic = self.params, self.mosaic
+        mask, mosaic, own = self.masks.of.get(one.slide), self.mosaic, self.known.unaltered(one)
+        if one.slide in self.masks.refused:
+            return Refused(one, self.masks.refused[one.slide])
+        if own is not None and own.choice.mask and not self.masks.asked:
+            return Refused(
+                one, f"{one.path}: was built with the mask {own.choice.mask}; state it again, --mask."
+            )
         if mosaic is not None:
-            mosaic = params_for(self.known.at(one.path), asked.artefacts, mosaic)
-        mpp = asked.mpp or self.known.mpp_of(one)
-        found = prepare(one, mosaic, mpp, self.known.claim, self.should_stop)
+            mosaic = params_for(self.known.at(one.path), self.params.artefacts, mosaic)
+        found = prepare(
+            one,
+            mosaic,
+            self.params.mpp or (own.mpp if own is not None else None) or None,
+            lambda content: self.known.claim(content, one),
+            self.should_stop,
+            mask,
+        )
         if isinstance(found, Prepared):
             self._open.add(found)
         return found
@@ -229,7 +254,7 @@ class _Run:
         source, slide, boxes = prepared.source, prepared.slide, prepared.boxes
         name = self.known.id_for(source, slide.content_hash)
         before = self.known.records.get(name)
-        choice = _choice_of(prepared)
+        choice = prepared.choice
         fate: Fate = "added" if before is None else "replaced"
         record = replace(
             before or SlideRecord(name),
@@ -255,6 +280,8 @@ class _Run:
         keys = encoded.keys.astype("int64")
         self.truth.commit(EncodedSlide(record, keys, encoded.barcodes, boxes))
         self.known.update([record])
+        if prepared.mosaic is not None and marks_everything(prepared.mosaic):
+            self._all_marked.append(name)
         done = SlideDone(
             name, source.path, fate, len(keys), candidates=choice.candidates, left_out=choice.left_out
         )
@@ -303,18 +330,6 @@ def _class_of(source: Candidate) -> str:
     """Return the class of a patch image: the folder it is in."""
     folder = source.slide.rpartition("/")[0] or source.path.parent.name
     return folder.rpartition("/")[2]
-
-
-def _choice_of(prepared: Prepared) -> Choice:
-    """Return how the patches of a slide were chosen; of an image that is one patch there is nothing to say."""
-    mosaic = prepared.mosaic
-    if mosaic is None:
-        return Choice()
-    artefacts: str | bool = mosaic.params.artefacts
-    if not isinstance(artefacts, str):
-        artefacts = "normal" if artefacts else "off"
-    left_out = {reason: count for reason, count in mosaic.dropped_counts.items() if count}
-    return Choice(len(mosaic.candidates), left_out, artefacts)
 
 
 def _is_gone(bad: Quarantined, folder: Path) -> bool:

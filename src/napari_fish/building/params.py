@@ -29,6 +29,12 @@ class BuildParams:
         Where to compute: auto, cuda, mps, xpu or cpu.
     store_codes : bool
         Keep the latent codes, 4 kB a mosaic before compression.
+    mask : str or None
+        Where the tissue of slides is marked: a folder with an image or a GeoJSON file for each, named like its slide; a
+        column of the labels file that names these files; or the file itself for one slide. In slides without a mask the
+        tissue is found.
+    mask_class : str or None
+        Which annotations of GeoJSON masks count: their classes, separated by commas; by default all.
     thumbnail_px : int
         Side of the pictures kept of mosaics, in px; 0 keeps none.
     batch : int
@@ -42,6 +48,8 @@ class BuildParams:
     patient: str | None = None
     device: str = "auto"
     store_codes: bool = False
+    mask: str | None = None
+    mask_class: str | None = None
     thumbnail_px: int = 128
     batch: int = 0
     artefacts: str | None = None

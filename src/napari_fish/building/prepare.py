@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_fish.building.masks import SlideMask
 from napari_fish.building.survey import Candidate
+from napari_fish.database.records import Choice
 from napari_fish.encode import EncodeJob, ImageJob, PatchBox
 from napari_fish.errors import Cancelled, FishError, SlideError
 from napari_fish.mosaic import Mosaic, MosaicParams, make_mosaic
@@ -35,12 +37,15 @@ class Prepared:
         A small picture of it.
     mosaic
         The patches that stand for it; None for a patch image.
+    mask
+        What says where its tissue is; None where it was found.
     """
 
     source: Candidate
     slide: Slide
     overview: NDArray[np.uint8]
     mosaic: Mosaic | None
+    mask: SlideMask | None = None
 
     @property
     def boxes(self) -> NDArray[np.int32]:
@@ -49,6 +54,18 @@ class Prepared:
             return np.array([[0, 0, *self.slide.dimensions]], np.int32)
         side = self.mosaic.patch_size
         return np.array([(p.x, p.y, side, side) for p in self.mosaic.patches], np.int32).reshape(-1, 4)
+
+    @property
+    def choice(self) -> Choice:
+        """Return how its patches were chosen; of an image that is one patch there is nothing to say."""
+        if self.mosaic is None:
+            return Choice()
+        artefacts: str | bool = self.mosaic.params.artefacts
+        if not isinstance(artefacts, str):
+            artefacts = "normal" if artefacts else "off"
+        left_out = {reason: count for reason, count in self.mosaic.dropped_counts.items() if count}
+        by = ("", "") if self.mask is None else (self.mask.identity, self.mask.classes)
+        return Choice(len(self.mosaic.candidates), left_out, artefacts, *by)
 
     def job(self) -> EncodeJob[Prepared]:
         """Return what the encoder has to do."""
@@ -79,6 +96,7 @@ def prepare(
     mpp: float | None,
     is_known: Callable[[str], bool],
     should_stop: Callable[[], bool] | None = None,
+    mask: SlideMask | None = None,
 ) -> Prepared | Refused | Known:
     """Open a slide and choose its patches.
 
@@ -94,6 +112,8 @@ def prepare(
         Says whether a slide of this content need not be encoded.
     should_stop
         Asked now and then.
+    mask
+        Where the tissue is; by default it is found.
     """
     try:
         str(source.path).encode()
@@ -112,8 +132,11 @@ def prepare(
             return Known(source, content_hash)
         if slide.kind != "slide":
             raise SlideError(f"{source.path}: holds only a {slide.kind} image, which is never read.")
-        mosaic = None if params is None else make_mosaic(slide, params, should_stop=should_stop)
-        return Prepared(source, slide, slide.thumbnail(OVERVIEW_PX), mosaic)
+        mosaic = None
+        if params is not None:
+            given = None if mask is None else mask.file
+            mosaic = make_mosaic(slide, params, given, should_stop=should_stop)
+        return Prepared(source, slide, slide.thumbnail(OVERVIEW_PX), mosaic, mask)
     except FishError as error:
         slide.close()
         return Refused(source, str(error))

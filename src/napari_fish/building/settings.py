@@ -54,6 +54,7 @@ def open_for_build(
     if params.preset is not None and params.preset not in PRESETS:
         raise DatabaseError(f"There is no preset {params.preset!r}; choose one of {', '.join(PRESETS)}.")
     check_artefacts(params, bool(params.patches))
+    _refuse_masks(params, bool(params.patches))
     if not (folder / FILE).is_file():
         encoder = encoder or load_encoder(params.encoder or DEFAULT_ENCODER, params.device)
         _create(folder, params, encoder)
@@ -162,4 +163,12 @@ def _recorded(truth: Truth, params: BuildParams) -> Settings:
         raise DatabaseError(
             f"{truth.folder}: holds {kind}; the two kinds do not mix. Build another database for the others."
         )
+    _refuse_masks(params, patches)
     return Settings(None if patches else mosaic)
+
+
+def _refuse_masks(params: BuildParams, patches: bool) -> None:
+    if params.mask and patches:
+        raise DatabaseError(
+            "--mask: an image that is one patch has no tissue to be marked. Leave the mask out."
+        )

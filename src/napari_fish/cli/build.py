@@ -13,9 +13,11 @@ from napari_fish.building.params import BuildParams
 from napari_fish.cli.options import (
     Artefacts,
     Json,
+    MaskClass,
     Mpp,
     checked_artefacts,
     interruptible,
+    joined,
     progress_bar,
     say_meanwhile,
     write_json,
@@ -39,6 +41,7 @@ _Columns = Annotated[
         help="Which column of the labels is slide, patient, site, diagnosis or stain, where the guess is wrong.",
     ),
 ]
+_Mask = Annotated[str | None, typer.Option("--mask", metavar="FOLDER|FILE|COLUMN", help=_HELP["mask"])]
 _Device = Annotated[str, typer.Option("--device", help=_HELP["device"])]
 
 
@@ -54,6 +57,8 @@ def build(
     store_codes: Annotated[bool, typer.Option("--store-codes", help=_HELP["store_codes"])] = False,
     preset: Annotated[str | None, typer.Option("--preset", help=_HELP["preset"])] = None,
     artefacts: Artefacts = None,
+    mask: _Mask = None,
+    mask_class: MaskClass = None,
     mpp: Mpp = None,
     as_json: Json = False,
 ) -> None:
@@ -70,6 +75,8 @@ def build(
         patient,
         device,
         store_codes,
+        mask,
+        joined(mask_class),
         artefacts=checked_artefacts(artefacts),
     )
     _build(slides, output, labels, params, as_json, _columns(column))
@@ -83,6 +90,8 @@ def add(
     column: _Columns = None,
     device: _Device = "auto",
     store_codes: Annotated[bool, typer.Option("--store-codes", help=_HELP["store_codes"])] = False,
+    mask: _Mask = None,
+    mask_class: MaskClass = None,
     mpp: Mpp = None,
     as_json: Json = False,
 ) -> None:
@@ -91,7 +100,14 @@ def add(
 
     if not (database / FILE).is_file():
         raise FishError(f"{database}: no database here; make one with napari-fish build.")
-    params = BuildParams(mpp=mpp, patient=patient, device=device, store_codes=store_codes)
+    params = BuildParams(
+        mpp=mpp,
+        patient=patient,
+        device=device,
+        store_codes=store_codes,
+        mask=mask,
+        mask_class=joined(mask_class),
+    )
     _build(slides, database, labels, params, as_json, _columns(column))
 
 

@@ -8,19 +8,25 @@ from typing import Annotated
 
 import typer
 
-from napari_fish.cli.options import Artefacts, Json, Mpp, checked_artefacts, progress_bar, write_json
+from napari_fish.cli.options import (
+    Artefacts,
+    Json,
+    Mask,
+    MaskClass,
+    Mpp,
+    checked_artefacts,
+    joined,
+    progress_bar,
+    write_json,
+)
 from napari_fish.errors import FishError
 
 
 def mosaic(
     slide: Path,
     mpp: Mpp = None,
-    mask: Annotated[
-        Path | None,
-        typer.Option(
-            "--mask", help="Where the tissue is: a binary image of the slide, or GeoJSON from QuPath."
-        ),
-    ] = None,
+    mask: Mask = None,
+    mask_class: MaskClass = None,
     png: Annotated[
         Path | None, typer.Option("--png", help="Draw tissue, kept and dropped patches here.")
     ] = None,
@@ -37,14 +43,16 @@ def mosaic(
     from napari_fish.mosaic import preset as parameters
     from napari_fish.mosaic.draw import save_png
     from napari_fish.mosaic.left_out import WARNING, is_much, told
+    from napari_fish.mosaic.masks import marks_everything, mask_of
     from napari_fish.slides import open_slide
 
     if preset not in PRESETS:
         raise typer.BadParameter(f"choose one of {', '.join(PRESETS)}", param_hint="--preset")
     params = params_for(None, checked_artefacts(artefacts), parameters(preset))
+    given = mask_of(mask, joined(mask_class))
     with open_slide(slide, mpp=mpp) as opened:
         with progress_bar("Finding the mosaic") as progress:
-            found = make_mosaic(opened, params, mask, progress=progress)
+            found = make_mosaic(opened, params, given, progress=progress)
         try:
             if png is not None:
                 save_png(opened, found, png)
@@ -57,6 +65,7 @@ def mosaic(
     notes = [
         *(["found with gentler parameters than asked for"] if found.retried else []),
         *(["every patch was doubtful; the best was kept"] if found.rescued else []),
+        *(["the mask marks the whole slide, glass included"] if marks_everything(found) else []),
         *([WARNING] if is_much(*counts) else []),
     ]
     if as_json:

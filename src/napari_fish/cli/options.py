@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
@@ -25,6 +26,16 @@ Artefacts = Annotated[
     str | None,
     typer.Option("--artefacts", metavar="strict|normal|off", help=field_help(BuildParams)["artefacts"]),
 ]
+Mask = Annotated[
+    Path | None,
+    typer.Option("--mask", help="Where the tissue is: a binary image of the slide, or GeoJSON from QuPath."),
+]
+MaskClass = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mask-class", metavar="C", help=field_help(BuildParams)["mask_class"] + " May be repeated."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Write one JSON document to standard output.")]
 
 
@@ -35,6 +46,11 @@ def checked_artefacts(artefacts: str | None) -> str | None:
     if artefacts not in (None, *ARTEFACTS):
         raise typer.BadParameter(f"choose one of {', '.join(ARTEFACTS)}", param_hint="--artefacts")
     return artefacts
+
+
+def joined(classes: list[str] | None) -> str | None:
+    """Return classes that were named one by one, or together, in one text."""
+    return ",".join(classes) if classes else None
 
 
 def write_json(document: Any) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from napari_fish.cli.options import Json, Mpp, progress_bar, write_json
+from napari_fish.cli.options import Json, Mask, MaskClass, Mpp, joined, progress_bar, write_json
 from napari_fish.errors import FishError
 from napari_fish.names import MODES, RANKINGS
 
@@ -32,6 +32,8 @@ def search(
     box: Annotated[
         str | None, typer.Option("--box", metavar="X,Y,W,H", help="Only this box, in level-0 px of the query.")
     ] = None,
+    mask: Mask = None,
+    mask_class: MaskClass = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Slides wanted.")] = 5,
     mode: Annotated[str, typer.Option("--mode", help=f"How neighbours are found: {', '.join(MODES)}.")] = "auto",
     ranking: Annotated[str, typer.Option("--ranking", help=f"How slides are ranked: {', '.join(RANKINGS)}.")] = "auto",
@@ -67,6 +69,8 @@ def search(
     if ranking not in RANKINGS:
         raise typer.BadParameter(f"choose one of {', '.join(RANKINGS)}", param_hint="--ranking")
     region = _region(box)
+    if mask is not None and len(queries) > 1:
+        raise typer.BadParameter("a mask is of one slide; ask for one at a time", param_hint="--mask")
     from napari_fish.archive import open_database
     from napari_fish.search import SearchParams, measure_recall
 
@@ -79,7 +83,7 @@ def search(
             from napari_fish.encode import load_encoder
 
             opened.use_encoder(load_encoder(encoder, device))
-        asked, refused = _ask(opened, queries, region, mpp)
+        asked, refused = _ask(opened, queries, region, mpp, mask, joined(mask_class))
         answers = opened.answer(list(asked.values()), params) if asked else []
         measured = measure_recall(opened.store, params) if recall else None
         _write(answers, database, csv, geojson, html)
@@ -118,7 +122,8 @@ def _region(text: str | None) -> tuple[float, float, float, float] | None:
 
 
 def _ask(
-    database: Database, queries: Sequence[str], region: tuple[float, float, float, float] | None, mpp: float | None
+    database: Database, queries: Sequence[str], region: tuple[float, float, float, float] | None, mpp: float | None,
+    mask: Path | None, mask_class: str | None,
 ) -> tuple[dict[int, Asked], dict[int, str]]:  # fmt: skip
     """Encode the queries, by their position; of several, a bad one does not stop the others."""
     asked: dict[int, Asked] = {}
@@ -130,7 +135,9 @@ def _ask(
                 progress(int(1000 * (i + done / max(1, known))), 1000 * len(queries))
 
             try:
-                asked[i] = database.ask(query, region, mpp=mpp, progress=report)
+                asked[i] = database.ask(
+                    query, region, mpp=mpp, mask=mask, mask_class=mask_class, progress=report
+                )
             except FishError as error:
                 if len(queries) == 1:
                     raise

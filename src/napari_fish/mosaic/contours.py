@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,16 @@ def trace(
         rings.append(tuple((round(float(a), 1), round(float(b), 1)) for a, b in zip(x, y, strict=True)))
     area = float(piece.sum()) * scale[0] * scale[1] * mpp**2
     return Contour(rings[0], tuple(rings[1:]), round(area, 1))
+
+
+def within(contours: Sequence[Contour], dimensions: tuple[int, int]) -> tuple[Contour, ...]:
+    """Return outlines that do not leave the slide: the last px of an overview reaches beyond its border."""
+    width, height = dimensions
+
+    def inside(ring: Ring) -> Ring:
+        return tuple((min(max(x, 0.0), width), min(max(y, 0.0), height)) for x, y in ring)
+
+    return tuple(replace(c, outer=inside(c.outer), holes=tuple(map(inside, c.holes))) for c in contours)
 
 
 def _area(line: NDArray[np.float64]) -> float:

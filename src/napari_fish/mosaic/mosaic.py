@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.mosaic.artefacts import Measured, Measurer
+from napari_fish.mosaic.contours import within
 from napari_fish.mosaic.grid import Block, blocks, centred_patch, patch_size, patches_on
 from napari_fish.mosaic.judge import judged, patch_of
 from napari_fish.mosaic.masks import MaskLike, tissue_from_mask
@@ -93,7 +94,7 @@ def make_mosaic(
         patches=tuple(chosen),
         candidates=tuple(candidates),
         dropped=tuple(patch for patch in patches if patch.reason),
-        contours=tissue.contours,
+        contours=within(tissue.contours, slide.dimensions),
         params=replace(params, tissue=tissue.params),
         retried=tissue.retried,
         rescued=rescued,

@@ -12,6 +12,7 @@ from napari_fish._napari.navigate import open_database_slide
 from napari_fish._napari.notify import as_sentence
 from napari_fish._napari.one_job import OneJob
 from napari_fish.archive import Database
+from napari_fish.building.masks import mask_beside
 from napari_fish.building.settings import recorded_mosaic
 from napari_fish.building.strictness import params_for
 from napari_fish.database.records import SlideRecord
@@ -100,9 +101,10 @@ def left_out_of(
     mosaic, patches = recorded_mosaic(database.store.truth)
     if patches:
         raise FishError(f"{slide}: is an image that is one patch, of which nothing is left out.")
-    with open_slide(database.place(record), mpp=record.mpp or None) as opened:
-        params = params_for(record, None, mosaic)
-        return record, make_mosaic(opened, params, progress=progress, should_stop=should_stop)
+    place, params = database.place(record), params_for(record, None, mosaic)
+    mask = mask_beside(place, record)
+    with open_slide(place, mpp=record.mpp or None) as opened:
+        return record, make_mosaic(opened, params, mask, progress=progress, should_stop=should_stop)
 
 
 def described(record: SlideRecord, mosaic: Mosaic) -> str:
@@ -113,10 +115,9 @@ def described(record: SlideRecord, mosaic: Mosaic) -> str:
         lines.append("Artefacts are kept on this slide.")
     if is_much(*counts):
         lines.append(as_sentence(f"{WARNING.partition(':')[0]}; Keep them takes it into the database"))
-    if choice.mask:
-        lines.append(
-            f"It was built with a mask ({choice.mask.partition('#')[0]}), which is not looked at here."
-        )
+    if choice.mask and not mosaic.masked:
+        name = choice.mask.rpartition("#")[0]
+        lines.append(f"Its mask {name} is not beside it any more: the tissue shown is what was found.")
     elif choice.candidates and (choice.candidates, dict(choice.left_out)) != counts:
         lines.append(f"When it was built: {told(choice.candidates, choice.left_out)}.")
     return " ".join(lines)

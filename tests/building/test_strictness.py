@@ -10,6 +10,7 @@ import pytest
 from napari_fish.archive import open_database
 from napari_fish.building.again import encode_again
 from napari_fish.building.build import build
+from napari_fish.building.masks import mask_beside
 from napari_fish.building.params import BuildParams
 from napari_fish.building.settings import recorded_mosaic
 from napari_fish.building.strictness import could_differ
@@ -158,6 +159,26 @@ def test_what_cannot_be_encoded_again_is_named_with_the_remedy(inked: Path) -> N
         store.truth.relabel([replace(record, choice=replace(record.choice, mask="m.png#1"))])
     with pytest.raises(DatabaseError, match="masks"):
         encode_again(database, ["inked.tif"], BuildParams(artefacts="normal"))
+
+
+def test_a_slide_with_a_mask_needs_it_again_to_be_encoded_with_another_setting(inked: Path) -> None:
+    from PIL import Image
+
+    slides, database, mask = inked / "slides", inked / "m.fish", inked / "slides.png"
+    Image.new("1", (70, 60), 1).save(mask)
+    build(slides / "inked.tif", database, params=BuildParams(mask=str(mask)))
+    before = records(database)["inked.tif"]
+    summary = build(slides / "inked.tif", database, params=BuildParams(artefacts="off"))
+    (bad,) = summary.quarantined
+    assert "slides.png" in bad.reason and "--mask" in bad.reason
+    assert records(database)["inked.tif"] == before, "what was encoded before stays"
+    assert mask_beside(slides / "inked.tif", before) is None
+    mask.rename(slides / "slides.png")
+    found = mask_beside(slides / "inked.tif", before)
+    assert found is not None and found.path == slides / "slides.png"
+    again = BuildParams(artefacts="off", mask=str(slides / "slides.png"))
+    assert fates(build(slides / "inked.tif", database, params=again)) == {"inked.tif": "replaced"}
+    assert records(database)["inked.tif"].choice.left_out == {}
 
 
 def test_settings_that_make_no_sense_are_refused_before_anything_is_written(tmp_path: Path) -> None:

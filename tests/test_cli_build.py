@@ -14,7 +14,7 @@ from .building.test_build import NAMES, digest, records
 from .building.test_masks import geojson
 from .slides.conftest import write_image
 from .test_cli import run
-from .tiny import tissue, write_empty_slide, write_slide
+from .tiny import ink_on, tissue, write_empty_slide, write_slide
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -52,6 +52,28 @@ def test_a_build_that_could_not_take_every_slide_ends_with_3_and_lists_them(slid
     assert run(capsys, "build", slides, "-o", slides.parent / "x.fish")[0] == 0
 
 
+def test_build_says_what_was_left_out_of_each_slide_and_over_all(
+    slides: Path, capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ink_on(monkeypatch, "P1")
+    database = slides.parent / "x.fish"
+    code, out, err = run(capsys, "build", slides, "-o", database)
+    known = records(database)
+    kept = {name: known[f"{name}-a.tif"].choice.candidates for name in ("P0", "P1")}
+    assert code == 0
+    assert f"P0-a.tif: {kept['P0']} patches; none left out" in err
+    assert f"P1-a.tif: {kept['P1']} patches; 2 left out: 2 ink" in err
+    assert f"over all: {sum(kept.values())} patches; 2 left out: 2 ink" in out
+    assert "warning" in out and "--artefacts off" in out
+    code, out, _ = run(capsys, "build", slides, "-o", database, "--artefacts", "strict", "--json")
+    said = json.loads(out)
+    assert (code, said["left_out"], said["much_left_out"]) == (0, {"ink": 2}, ["P1-a.tif"])
+    assert {one["slide"]: one["left_out"] for one in said["done"]} == {"P0-a.tif": {}, "P1-a.tif": {"ink": 2}}
+    assert said["candidates"] == sum(kept.values()) and len(said["warnings"]) == 1
+    code, out, _ = run(capsys, "build", slides, "-o", database, "--artefacts", "off")
+    assert code == 0 and "1 unchanged, 1 replaced" in out and "none left out" in out and "warning" not in out
+
+
 def test_labels_at_the_build_are_shown_as_they_were_understood(slides: Path, capsys) -> None:
     labels = slides.parent / "Liste.csv"
     labels.write_bytes("Präparat;slide_id;label\n1;P0-a;Ödem\n2;P9-a;Ödem\n".encode("cp1252"))
@@ -62,7 +84,9 @@ def test_labels_at_the_build_are_shown_as_they_were_understood(slides: Path, cap
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--preset", "mine"], ["--mpp", "much"], ["--no-such-option"]], ids=lambda a: a[0]
+    "arguments",
+    [["--preset", "mine"], ["--artefacts", "some"], ["--mpp", "much"], ["--no-such-option"]],
+    ids=lambda a: a[0],
 )
 def test_wrong_usage_of_build_is_exit_code_2(slides: Path, arguments: list[str], capsys) -> None:
     code, out, err = run(capsys, "build", slides, "-o", slides.parent / "x.fish", *arguments)

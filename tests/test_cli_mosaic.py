@@ -13,6 +13,7 @@ from napari_fish.mosaic import REASONS
 from .mosaic.conftest import glass, tissue_slide
 from .slides.conftest import write_tiff
 from .test_cli import run
+from .tiny import ink_on
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,23 @@ def test_a_picture_that_cannot_be_written_is_a_known_error(slide: Path, tmp_path
     code, _, err = run(capsys, "mosaic", slide, "--png", tmp_path / "no" / "such" / "folder.png")
     assert code == 1
     assert "Cannot write" in err
+
+
+def test_mosaic_says_what_was_left_out_and_warns_above_a_fifth(
+    slide: Path, capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, _ = run(capsys, "mosaic", slide, "--artefacts", "off")
+    assert code == 0 and "; none left out" in out and "a fifth" not in out
+    ink_on(monkeypatch, slide.name, 6)
+    code, out, _ = run(capsys, "mosaic", slide)
+    assert code == 0 and "patches; 6 left out: 6 ink" in out
+    assert "more than a fifth of its tissue was left out: look at it" in out and "--artefacts off" in out
+    said = json.loads(run(capsys, "mosaic", slide, "--json")[1])
+    assert said["dropped"] == {"ink": 6} and "a fifth" in said["notes"][0]
+    said = json.loads(run(capsys, "mosaic", slide, "--artefacts", "off", "--json")[1])
+    assert (said["dropped"], said["notes"], said["params"]["artefacts"]) == ({}, [], "off")
+    code, _, err = run(capsys, "mosaic", slide, "--artefacts", "some")
+    assert code == 2 and "strict, normal, off" in err
 
 
 def test_only_the_annotations_of_a_class_are_tissue(slide: Path, tmp_path: Path, capsys) -> None:

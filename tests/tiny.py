@@ -6,9 +6,12 @@ import hashlib
 import os
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
@@ -88,6 +91,21 @@ def write_patches(folder: Path, each: int = 4) -> Path:
 def _die_in(seconds: float) -> None:
     """Kill this very process, without any chance to clean up."""
     threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
+
+
+def ink_on(monkeypatch: pytest.MonkeyPatch, name: str, patches: int = 2) -> None:
+    """Let patches of slides with a text in their name be left out for ink, unless artefacts are kept."""
+    from napari_fish.mosaic import mosaic
+
+    judged = mosaic.judged
+
+    def with_ink(slide: Path, places: Any, measured: Any, params: Any) -> Any:
+        found, rescued = judged(slide, places, measured, replace(params, artefacts="off"))
+        if name in slide.name and params.artefacts != "off":
+            found[:patches] = [replace(patch, reason="ink") for patch in found[:patches]]
+        return found, rescued
+
+    monkeypatch.setattr(mosaic, "judged", with_ink)
 
 
 class QuickEncoder:

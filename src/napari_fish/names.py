@@ -12,6 +12,8 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
 STATE_MPP = "--mpp on the command line, mpp= in Python, µm per px in the widgets"
 """How to say how large a pixel is; the viewer shortens it to its own way."""
+LOOK_OR_KEEP = "look at it (napari-fish mosaic SLIDE --png FILE) or keep them (--artefacts off)"
+"""What to do where much of a slide was left out; the viewer names its buttons instead."""
 
 
 def field_help(params: type[Any]) -> dict[str, str]:

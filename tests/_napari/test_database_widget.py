@@ -5,11 +5,14 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from napari.components import ViewerModel
+from napari.layers import Image
 from qtpy.QtCore import QMimeData, QPointF, Qt, QUrl
 from qtpy.QtGui import QDropEvent
 from qtpy.QtWidgets import QFileDialog, QWidget
@@ -17,15 +20,20 @@ from qtpy.QtWidgets import QFileDialog, QWidget
 from napari_fish._napari import care_jobs, preferences
 from napari_fish._napari.build_panel import EMPTY, LOOKING
 from napari_fish._napari.database_widget import DatabaseWidget
+from napari_fish._napari.mosaic_layers import DROPPED, PATCHES
 from napari_fish._napari.session import Answer, session_of
 from napari_fish.building import care
 from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
 from napari_fish.database import DiskStore
+from napari_fish.database.records import Choice
 from napari_fish.errors import Cancelled
+from napari_fish.mosaic.geojson import REASON_COLOURS
+from napari_fish.mosaic.left_out import told
 from napari_fish.search import SearchParams
 from tests.mosaic.conftest import glass
 from tests.slides.conftest import write_tiff
+from tests.tiny import ink_on
 
 from .tiny_slides import write_archive, write_encoder, write_slide
 
@@ -595,6 +603,126 @@ def test_reset_goes_back_to_what_the_user_prefers(qtbot: Any, widget: DatabaseWi
     assert control(widget, "slides").text() == ""
     assert widget.build.form.choices.params.mpp is None
     assert "Choose a folder" in state(widget)
+
+
+@pytest.fixture
+def inked(archive: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A database of which one slide lost half of its patches to ink."""
+    ink_on(monkeypatch, "s1", 1)
+    strict = BuildParams(encoder="tiny", artefacts="strict")
+    build(archive / "slides", archive / "a.fish", params=strict)
+    return archive
+
+
+def select(widget: DatabaseWidget, *slides: str) -> None:
+    widget.inspect.slides.select(slides)
+
+
+def test_the_inspect_page_says_what_was_left_out_of_each_slide_and_over_all(
+    qtbot: Any, widget: DatabaseWidget, inked: Path
+) -> None:
+    with DiskStore(inked / "a.fish", writer=True) as store:
+        known = {record.slide: record for record in store.slides if record.slide}
+        store.truth.relabel([replace(known["s3.tif"], choice=Choice())])
+    inspected(qtbot, widget, inked / "a.fish")
+    table = control(widget, "slide_table")
+    shown = {row[0]: (row[3], row[-1]) for row in table.shown.rows}
+    choice = known["s1.tif"].choice
+    assert shown["s1.tif"][0] == 1 and shown["s0.tif"][0] == 0 and shown["s3.tif"][0] is None
+    assert told(choice.candidates, choice.left_out) in shown["s1.tif"][1] and "ink" in shown["s1.tif"][1]
+    assert "not known" in shown["s3.tif"][1]
+    table.sortByColumn(3, Qt.SortOrder.DescendingOrder)
+    first, *_, last = (table.proxy.index(n, 3).data() for n in range(SLIDES))
+    assert (first, last) == ("1", "?")
+    kept = sum(known[f"s{n}.tif"].choice.candidates for n in range(3))
+    text = control(widget, "summary").text()
+    assert f"{kept} patches; 1 left out: 1 ink" in text
+    assert "of one slide was left out: look at it (Show what was left out) or keep them (Keep them)." in text
+
+
+def test_what_was_left_out_of_a_slide_is_shown_on_it_with_the_reasons(
+    qtbot: Any, make_viewer: Callable[..., Any], inked: Path
+) -> None:
+    viewer = make_viewer()
+    widget = DatabaseWidget(viewer)
+    viewer.window.add_dock_widget(widget)
+    inspected(qtbot, widget, inked / "a.fish")
+    button = control(widget, "show_left_out")
+    assert not button.isEnabled()
+    select(widget, "s0.tif", "s1.tif")
+    assert not button.isEnabled()
+    select(widget, "s1.tif")
+    button.click()
+    assert state(widget) == "Opening s1.tif …" and widget.busy
+    qtbot.waitUntil(lambda: not widget.left_out.busy, timeout=LONG)
+    assert state(widget).startswith("s1.tif: ") and "1 left out: 1 ink. More than a fifth" in state(widget)
+    left_out, patches = viewer.layers[DROPPED], viewer.layers[PATCHES]
+    assert list(left_out.features["reason"]) == ["ink"] and list(left_out.text.values) == ["ink"]
+    assert np.allclose(left_out.face_color[0, :3], np.array(REASON_COLOURS["ink"]) / 255)
+    assert len(patches.data) > 0 and left_out.visible
+    assert [layer.name for layer in viewer.layers if isinstance(layer, Image)] == ["s1"]
+    select(widget, "s0.tif")
+    button.click()
+    qtbot.waitUntil(lambda: not widget.left_out.busy, timeout=LONG)
+    assert "none left out" in state(widget) and len(viewer.layers[DROPPED].data) == 0
+    assert not viewer.layers["s1"].visible
+    (inked / "slides" / "s2.tif").unlink()
+    select(widget, "s2.tif")
+    button.click()
+    qtbot.waitUntil(lambda: not widget.left_out.busy, timeout=LONG)
+    assert "s2.tif" in state(widget) and control(widget, "state").wrong
+    session_of(viewer).close()
+    finished(qtbot, widget)
+    viewer.layers.clear()
+
+
+def test_what_was_left_out_is_kept_and_left_out_again(
+    qtbot: Any, widget: DatabaseWidget, inked: Path
+) -> None:
+    build(inked / "slides", inked / "a.fish", params=BuildParams(encoder="tiny", artefacts="normal"))
+    before = digest(inked / "a.fish")
+    inspected(qtbot, widget, inked / "a.fish")
+    select(widget, "s1.tif")
+    button = control(widget, "keep")
+    assert button.text() == "Keep them"
+    button.click()
+    assert widget.build.building and "1 slide of a.fish again" in control(widget, "doing").text()
+    finished(qtbot, widget)
+    assert rows(widget) == {"s1.tif": "replaced"} and "none left out" in state(widget)
+    assert digest(inked / "a.fish") != before
+    qtbot.waitUntil(lambda: button.text() == "Leave them out again", timeout=LONG)
+    button.click()
+    finished(qtbot, widget)
+    assert digest(inked / "a.fish") == before
+    assert "1 left out: 1 ink" in state(widget) and "Show what was left out" in state(widget)
+    (row,) = widget.build.progress.table.shown.rows
+    assert "1 left out: 1 ink" in row[2] and "More than a fifth" in row[-1]
+    asked: list[tuple[str, str]] = []
+    widget.build.look_at.disconnect()
+    widget.build.look_at.connect(lambda *what: asked.append(what))
+    assert not control(widget, "build_left_out").isEnabled()
+    widget.build.progress.table.selectRow(0)
+    control(widget, "build_left_out").click()
+    assert asked == [(str(inked / "a.fish"), "s1.tif")]
+
+
+def test_how_strictly_artefacts_are_left_out_is_chosen_for_a_database_and_not_remembered(
+    qtbot: Any, make_widget: Callable[[], DatabaseWidget], inked: Path
+) -> None:
+    widget = make_widget()
+    choose(widget, inked / "slides")
+    widget.build.form.database.put(inked / "a.fish")
+    seen(qtbot, widget)
+    assert "0 to do" in control(widget, "outlook").text()
+    control(widget, "artefacts").setCurrentText("off")
+    seen(qtbot, widget)
+    assert "1 to do" in control(widget, "outlook").text()
+    control(widget, "build").click()
+    finished(qtbot, widget)
+    assert rows(widget)["s1.tif"] == "replaced"
+    with DiskStore(inked / "a.fish") as store:
+        assert {record.choice.artefacts for record in store.slides if record.slide} == {"off"}
+    assert make_widget().build.form.choices.params.artefacts is None
 
 
 def test_every_control_of_the_database_widget_has_a_name_and_a_tooltip(widget: DatabaseWidget) -> None:

@@ -26,9 +26,11 @@ from napari_fish._napari.mosaic_layers import (
     polygons_of,
 )
 from napari_fish._napari.mosaic_widget import MosaicWidget
-from napari_fish.mosaic import Mosaic, make_mosaic, preset
+from napari_fish.mosaic import REASONS, Mosaic, make_mosaic, preset
+from napari_fish.mosaic.geojson import REASON_COLOURS
 from tests.mosaic.conftest import ArraySlide, tissue_slide
 from tests.slides.conftest import write_tiff
+from tests.tiny import ink_on
 
 MPP = 2.0
 LENIENT = replace(preset(), artefacts="off", white_share=0.3)
@@ -90,7 +92,7 @@ def test_layers_lie_in_world_coordinates_with_a_row_of_features_each(mosaic: Mos
     def to_world(points: Any) -> np.ndarray:
         return np.asarray(points, float)[:, ::-1] * MPP
 
-    (rings, tissue, _), (drops, dropped, _), (squares, patches, _) = layers_of(mosaic, to_world)
+    (rings, tissue, _), (squares, patches, _), (drops, dropped, _) = layers_of(mosaic, to_world)
     assert len(rings) == len(tissue["features"]["kind"]) == sum(1 + len(c.holes) for c in mosaic.contours)
     assert np.allclose(rings[0][0], rings[0][-1])
     assert len(squares) == len(mosaic.candidates)
@@ -100,7 +102,7 @@ def test_layers_lie_in_world_coordinates_with_a_row_of_features_each(mosaic: Mos
     assert patches["size"] == pytest.approx(0.94 * 256 * MPP)
     assert sum(patches["features"]["in_mosaic"]) == len(mosaic.patches)
     assert len(drops) == len(mosaic.dropped)
-    assert dropped["features"]["reason"] == [p.reason for p in mosaic.dropped]
+    assert dropped["features"]["reason"] == [REASONS[p.reason] for p in mosaic.dropped]
 
 
 def test_what_is_drawn_comes_back_in_level_0_pixels(shown: ViewerModel) -> None:
@@ -136,6 +138,20 @@ def test_a_preview_adds_three_layers_and_says_what_was_found(
     widget.preview()
     wait_for(qtbot, widget, "in the mosaic")
     assert len(shown.layers) == 4
+
+
+def test_what_is_left_out_is_said_and_written_on_the_slide(
+    qtbot: Any, widget: MosaicWidget, shown: ViewerModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ink_on(monkeypatch, "slide", 6)
+    control(widget, "MosaicParams.artefacts").setCurrentText("normal")
+    widget.preview()
+    wait_for(qtbot, widget, "in the mosaic")
+    assert "patches; 6 left out: 6 ink. " in state(widget) and "More than a fifth" in state(widget)
+    layer = shown.layers[DROPPED]
+    assert set(layer.features["reason"]) == set(layer.text.values) == {"ink"}
+    assert np.allclose(layer.face_color[:, :3], np.array(REASON_COLOURS["ink"]) / 255)
+    assert shown.layers[-1] is layer, "it lies above the patches that were kept"
 
 
 def test_a_change_is_previewed_by_itself_once_nothing_changes_any_more(
@@ -210,8 +226,7 @@ def test_an_unknown_pixel_size_asks_for_the_spin_box(qtbot: Any) -> None:
     widget._pause.stop()
     widget.preview()
     wait_for(qtbot, widget, "State it above")
-    for name in ("artefacts", "focus"):
-        control(widget, f"MosaicParams.{name}").setChecked(False)
+    control(widget, "MosaicParams.artefacts").setCurrentText("off")
     control(widget, "mosaic.mpp").setValue(2.0)
     widget.preview()
     wait_for(qtbot, widget, "in the mosaic")

@@ -19,6 +19,7 @@ from napari_fish._napari.path_field import PathField
 from napari_fish.building.params import BuildParams
 from napari_fish.encode import DEFAULT_ENCODER, list_encoders
 from napari_fish.mosaic import PRESETS
+from napari_fish.mosaic.params import ARTEFACTS
 from napari_fish.names import field_help
 
 OWNER = "database"
@@ -46,6 +47,7 @@ class BuildForm(QWidget):
         params = BuildParams(
             encoder=self.encoder.currentData(),
             preset=self.preset.currentData(),
+            artefacts=self.artefacts.currentData(),
             patches=self.patches.isChecked() or None,
             mpp=self.mpp.value() or None,
             patient=self.patient.text().strip() or None,
@@ -67,6 +69,7 @@ class BuildForm(QWidget):
         self.device.choose(preferences.preferred_device())
         self.mpp.setValue(0)
         self.preset.setCurrentIndex(0)
+        self.artefacts.setCurrentIndex(0)
         self.patches.setChecked(False)
         self.store_codes.setChecked(False)
         self._place_is_ours = self._labels_are_ours = True
@@ -184,9 +187,13 @@ class BuildForm(QWidget):
         self.preset.addItem("as the database has, or default", None)
         for name in PRESETS:
             self.preset.addItem(name, name)
+        self.artefacts = named(OWNER, QComboBox(), "artefacts", tips["artefacts"])
+        self.artefacts.addItem("as before, or normal", None)
+        for name in ARTEFACTS:
+            self.artefacts.addItem(name, name)
         self.patches = named(OWNER, QCheckBox("Each image is one patch"), "patches", tips["patches"])
         self.store_codes = named(OWNER, QCheckBox("Keep latent codes"), "store_codes", tips["store_codes"])
-        for box in (self.encoder, self.device.box, self.preset):
+        for box in (self.encoder, self.device.box, self.preset, self.artefacts):
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             box.setMinimumContentsLength(8)
 
@@ -203,6 +210,7 @@ class BuildForm(QWidget):
         more = QFormLayout()
         more.addRow("µm per px", self.mpp)
         more.addRow("Preset", self.preset)
+        more.addRow("Artefacts", self.artefacts)
         more.addRow(self.patches)
         more.addRow(self.store_codes)
         inside = QWidget()
@@ -224,6 +232,7 @@ class BuildForm(QWidget):
             self.device.box.currentIndexChanged,
             self.mpp.valueChanged,
             self.preset.currentIndexChanged,
+            self.artefacts.currentIndexChanged,
             self.patches.toggled,
             self.store_codes.toggled,
         )

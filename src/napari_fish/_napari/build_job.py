@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from napari_fish.building.again import encode_again
 from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
 from napari_fish.building.summary import SlideDone, Summary, Under, Watch
@@ -162,6 +163,23 @@ class BuildNews:
     def _progressed(self, patches: int, known: int) -> None:
         with self._lock:
             self._patches = patches
+
+
+def run_again(
+    database: str,
+    slides: Sequence[str],
+    params: BuildParams,
+    news: BuildNews,
+    brake: Brake,
+    *,
+    progress: Any,
+    should_stop: Any,
+) -> tuple[Summary, None]:
+    """Encode slides of a database again, telling ``news`` and obeying ``brake``."""
+    load_torch_libraries()
+    stop, watch = brake.held(should_stop), news.watch()
+    summary = encode_again(database, slides, params, progress=progress, should_stop=stop, watch=watch)
+    return summary, None
 
 
 def run_build(

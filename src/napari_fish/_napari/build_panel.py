@@ -9,13 +9,16 @@ from qtpy.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidge
 
 from napari_fish._napari import preferences
 from napari_fish._napari.build_form import OWNER, BuildForm
-from napari_fish._napari.build_job import Brake, BuildNews, Choices, run_build
+from napari_fish._napari.build_job import Brake, BuildNews, Choices, run_again, run_build
 from napari_fish._napari.build_progress import QUARANTINED, BuildProgress
 from napari_fish._napari.build_survey import Prospect, count, duration, look
 from napari_fish._napari.controls import named
+from napari_fish._napari.notify import as_in_widgets, as_sentence
 from napari_fish._napari.one_job import OneJob
+from napari_fish.building.params import BuildParams
 from napari_fish.building.summary import Summary
 from napari_fish.encode import Encoder
+from napari_fish.mosaic.left_out import told
 from napari_fish.slides.opening import expanded
 
 PAUSE_MS = 300
@@ -39,12 +42,15 @@ class BuildPanel(QWidget):
 
     altered = Signal(object)
     """The database of a build that was stopped or failed, which has the slides finished until then."""
+    look_at = Signal(str, str)
+    """The database of the last build, and a slide to show with what was left out of it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.prospect: Prospect | None = None
         self._news, self._brake = BuildNews(), Brake()
         self._done = self._total = self._finished = 0
+        self._target = ""
         self._make()
         self._survey, self._build = OneJob(self), OneJob(self)
         self._pause = QTimer(self, singleShot=True, interval=PAUSE_MS)
@@ -91,21 +97,47 @@ class BuildPanel(QWidget):
         if not choices.slides or not choices.database:
             self.said.emit(EMPTY if not choices.slides else "Choose where the database will be.", True)
             return
-        self._pause.stop()
-        self._survey.cancel()
         self._remember(choices)
         params = choices.params
         device = (params.device if self.prospect is None else self.prospect.device).upper()
-        self.doing.setText(
-            f"{Path(choices.slides).name} → {Path(choices.database).name}, with {params.encoder} on {device}"
+        self._begin(
+            choices.database,
+            f"{Path(choices.slides).name} → {Path(choices.database).name}, with {params.encoder} on {device}",
+            only,
         )
+        wanted = None if only is None else frozenset(only)
+        self._build.start(self._finish, run_build, choices, self._news, self._brake, wanted)
+        self._begun()
+
+    def encode_again(self, database: Path, slides: list[str], artefacts: str) -> None:
+        """Encode slides of a database again, leaving artefacts out as strictly as is said."""
+        if self.building:
+            return
+        params = BuildParams(
+            artefacts=artefacts,
+            device=preferences.preferred_device(),
+            thumbnail_px=preferences.kept_picture_px(),
+            batch=preferences.batch_size(),
+        )
+        self._begin(
+            str(database), f"{count(len(slides), 'slide')} of {database.name} again, artefacts {artefacts}"
+        )
+        self._build.start(self._finish, run_again, str(database), slides, params, self._news, self._brake)
+        self._begun()
+
+    def _begin(self, database: str, doing: str, only: list[str] | None = None) -> None:
+        """Make room for a build."""
+        self._pause.stop()
+        self._survey.cancel()
+        self._target = database
+        self.doing.setText(doing)
         self._news, self._brake = BuildNews(), Brake()
         self._done = self._total = self._finished = 0
         self.progress.begin(only)
         self.said.emit("Loading the encoder …", False)
         self.progressed.emit(0, 0)
-        wanted = None if only is None else frozenset(only)
-        self._build.start(self._finish, run_build, choices, self._news, self._brake, wanted)
+
+    def _begun(self) -> None:
         self._clock.start()
         self._enable()
         self.running.emit(True)
@@ -197,7 +229,7 @@ class BuildPanel(QWidget):
         if self.building and not quiet and self._total:
             self.said.emit(f"Building: {self._done} of {count(self._total, 'slide')} done.", False)
 
-    def _finish(self, made: tuple[Summary, Encoder]) -> None:
+    def _finish(self, made: tuple[Summary, Encoder | None]) -> None:
         summary, encoder = made
         self._show_news()
         bad = len(summary.quarantined)
@@ -205,21 +237,24 @@ class BuildPanel(QWidget):
         text += f"{count(summary.mosaics, 'mosaic')} in {summary.database.name}."
         if bad:
             text += f" {count(bad, 'slide')} could not be read; the list says why."
+        if any(summary.patches):
+            text += f" Over all {told(*summary.patches)}."
         # What the labels say is shown where they are chosen.
-        notes = [note for note in summary.notes if "abels" not in note]
+        notes = [as_sentence(text) for text in summary.warnings]
+        notes += [as_in_widgets(note) for note in summary.notes if "abels" not in note]
         self.said.emit(" ".join([text, *notes]), False)
         self.built.emit(summary, encoder)
 
     def _failed(self, text: str) -> None:
         self._show_news()
         self.said.emit(text, True)
-        self.altered.emit(expanded(self.form.choices.database))
+        self.altered.emit(expanded(self._target))
 
     def _stopped(self) -> None:
         self._show_news()
         kept = self.progress.counts["added"] + self.progress.counts["replaced"]
         self.said.emit(f"Stopped. {count(kept, 'new slide')} kept; Resume goes on from there.", False)
-        self.altered.emit(expanded(self.form.choices.database))
+        self.altered.emit(expanded(self._target))
 
     def _ended(self) -> None:
         self._clock.stop()
@@ -227,7 +262,8 @@ class BuildPanel(QWidget):
         self.running.emit(False)
         self._enable()
         # What is left to do has changed.
-        self._survey.start(self._show_prospect, look, self.form.choices)
+        if self.form.choices.slides:
+            self._survey.start(self._show_prospect, look, self.form.choices)
 
     def _remember(self, choices: Choices) -> None:
         preferences.remember_recent("slides folders", choices.slides)
@@ -245,8 +281,7 @@ class BuildPanel(QWidget):
         for part in (self.form, self.outlook, self.go, self.back):
             part.setVisible(not self.building)
         self.doing.setVisible(self.building)
-        if self.building:
-            self.progress.again.setEnabled(False)
+        self.progress.set_usable(not self.building)
 
     def _make(self) -> None:
         self.form = BuildForm()
@@ -275,3 +310,4 @@ class BuildPanel(QWidget):
         self.go.clicked.connect(lambda: self.start())
         self.back.clicked.connect(self.reset)
         self.progress.retry.connect(self.start)
+        self.progress.look.connect(lambda slide: self.look_at.emit(self._target, slide))

@@ -13,11 +13,13 @@ from qtpy.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPushButton, QVBoxLay
 from napari_fish._napari.build_job import News
 from napari_fish._napari.build_survey import count, duration
 from napari_fish._napari.controls import named
-from napari_fish._napari.notify import as_in_widgets
+from napari_fish._napari.left_out_controls import LOOK, LOOK_TIP
+from napari_fish._napari.notify import as_in_widgets, as_sentence
 from napari_fish._napari.slide_picture import SlidePicture
 from napari_fish._napari.tables import Table
 from napari_fish.building.summary import SlideDone, Under
 from napari_fish.database.records import Quarantined
+from napari_fish.mosaic.left_out import WARNING, is_much, told
 
 OWNER = "database"
 QUARANTINED = "quarantined"
@@ -29,11 +31,14 @@ class BuildProgress(QWidget):
 
     retry = Signal(list)
     """Ids of slides to try again."""
+    look = Signal(str)
+    """Id of a slide to show with what was left out of it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.counts: Counter[str] = Counter()
         self._under: Under | None = None
+        self._usable = True
         self._make()
 
     def clear(self) -> None:
@@ -108,13 +113,19 @@ class BuildProgress(QWidget):
             patches = 1 if under.mosaic is None else len(under.mosaic.patches)
             self.name.setText(f"{under.slide}: {min(encoded, patches)} of {count(patches, 'mosaic')}")
 
+    def set_usable(self, usable: bool) -> None:
+        """Let slides be tried again and looked at, or not while a build is under way."""
+        self._usable = usable
+        self._enable()
+
     def _enable(self) -> None:
         bad = self.counts[QUARANTINED]
-        self.again.setEnabled(bad > 0)
+        self.again.setEnabled(self._usable and bad > 0)
+        self.left_out.setEnabled(self._usable and bool(self._to_look_at))
         self.again.setText(f"Retry {bad}" if bad else "Retry")
         said = [f"{number} {fate}" for fate, number in self.counts.items() if number]
         self.said.setText(", ".join(said))
-        for part in (self.table, self.again, self.said, self.which):
+        for part in (self.table, self.again, self.said, self.which, self.left_out):
             part.setVisible(bool(self.table.shown.rows))
 
     def _ask_again(self) -> None:
@@ -122,8 +133,15 @@ class BuildProgress(QWidget):
         everything = [row[0] for row in self.table.shown.rows if row[1] == QUARANTINED]
         self.retry.emit(chosen or everything)
 
+    @property
+    def _to_look_at(self) -> str:
+        """The one slide that is selected, if it is in the database; empty for none."""
+        chosen = [row for row in self.table.selected() if row[1] not in (QUARANTINED, "twice")]
+        return str(chosen[0][0]) if len(chosen) == 1 else ""
+
     def _explain(self, *_: Any) -> None:
         chosen = self.table.selected()
+        self.left_out.setEnabled(self._usable and bool(self._to_look_at))
         self.why.setText(str(chosen[0][-1]) if len(chosen) == 1 else "")
         self.why.setVisible(bool(self.why.text()))
 
@@ -159,6 +177,7 @@ class BuildProgress(QWidget):
             "retry",
             "Try the quarantined slides again, those selected or all, once what is wrong is mended.",
         )
+        self.left_out = named(OWNER, QPushButton(LOOK), "build_left_out", LOOK_TIP)
         row = QHBoxLayout()
         row.addWidget(self.which, 1)
         row.addWidget(self.again)
@@ -167,10 +186,11 @@ class BuildProgress(QWidget):
         for part in (self.name, self.picture, self.speed, self.said):
             layout.addWidget(part)
         layout.addLayout(row)
-        for part in (self.table, self.why):
+        for part in (self.table, self.why, self.left_out):
             layout.addWidget(part)
         self.which.currentIndexChanged.connect(self._narrow)
         self.again.clicked.connect(self._ask_again)
+        self.left_out.clicked.connect(lambda: self.look.emit(self._to_look_at))
         self.table.selectionModel().selectionChanged.connect(self._explain)
         for part in (self.picture, self.name):
             part.hide()
@@ -178,9 +198,14 @@ class BuildProgress(QWidget):
 
 
 def _row(done: SlideDone) -> tuple[str, str, str, str]:
-    why = _short(done.reason) or (count(done.mosaics, "mosaic") if done.mosaics else "")
-    told = as_in_widgets(done.reason) or why
-    return done.slide, done.fate, why, told if str(done.path) in told else f"{done.path}\n{told}".strip()
+    mosaics = count(done.mosaics, "mosaic") if done.mosaics else ""
+    patches = told(done.candidates, done.left_out) if done.candidates else ""
+    why = _short(done.reason) or patches or mosaics
+    lines = [as_in_widgets(done.reason), patches, mosaics]
+    if is_much(done.candidates, done.left_out):
+        lines.insert(2, as_sentence(WARNING))
+    text = "\n".join(line for line in lines if line)
+    return done.slide, done.fate, why, text if str(done.path) in text else f"{done.path}\n{text}".strip()
 
 
 def _short(reason: str) -> str:

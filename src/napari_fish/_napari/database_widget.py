@@ -24,6 +24,7 @@ from napari_fish._napari.build_survey import count
 from napari_fish._napari.controls import named, state_line
 from napari_fish._napari.docks import DockedWidget
 from napari_fish._napari.inspect_panel import InspectPanel
+from napari_fish._napari.left_out import LeftOutViewer
 from napari_fish._napari.path_field import dropped_paths
 from napari_fish._napari.session import session_of
 from napari_fish.building.summary import Summary
@@ -50,11 +51,12 @@ class DatabaseWidget(DockedWidget):
     def __init__(self, viewer: napari.viewer.Viewer, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session_of(viewer)
+        self.left_out = LeftOutViewer(viewer, self)
         self._make()
         self._connect()
         self.setAcceptDrops(True)
         self._opening = False
-        self._ready: tuple[Path, Encoder] | None = None
+        self._ready: tuple[Path, Encoder | None] | None = None
         self._opened(self._session.database)
         if self._session.database is None:
             self.inspect.offer(preferences.default_database())
@@ -63,7 +65,7 @@ class DatabaseWidget(DockedWidget):
     @property
     def busy(self) -> bool:
         """Whether something long is going on here."""
-        return self.build.building or self.inspect.busy
+        return self.build.building or self.inspect.busy or self.left_out.busy
 
     def open(self, path: str | Path, encoder: Encoder | None = None) -> None:
         """Open a database for all our widgets; with an encoder that is loaded already, if it is the right one."""
@@ -88,10 +90,20 @@ class DatabaseWidget(DockedWidget):
         """Stop what is going on; returns at once."""
         self.build.cancel()
         self.inspect.cancel()
+        self.left_out.cancel()
+
+    def show_left_out(self, slide: str, path: str = "") -> None:
+        """Show a slide of the open database with what was left out of it; of another one, say what to do."""
+        database = self._session.database
+        if database is None or (path and not _same(database.path, expanded(path))):
+            self._say(f"Open {Path(path).name or 'the database'} first, to look at its slides.", True)
+        else:
+            self.left_out.show(database, slide)
 
     def _let_go(self) -> None:
         self.build.forget()
         self.inspect.cancel()
+        self.left_out.cancel()
 
     def dragEnterEvent(self, event: Any) -> None:
         """Take files and folders."""
@@ -122,7 +134,13 @@ class DatabaseWidget(DockedWidget):
         else:
             self.opened.setText("No database is open.")
 
-    def _built(self, summary: Summary, encoder: Encoder) -> None:
+    def _overrule(self, slides: list[str], artefacts: str) -> None:
+        """Encode slides of the open database again, on the page where builds are watched."""
+        if self.inspect.inspection is not None:
+            self.show_page("Build")
+            self.build.encode_again(self.inspect.inspection.path, slides, artefacts)
+
+    def _built(self, summary: Summary, encoder: Encoder | None) -> None:
         """Show what is new in the open database, or open what was built; not in place of one that is in use."""
         database = self._session.database
         if database is not None and _same(database.path, summary.database):
@@ -133,7 +151,7 @@ class DatabaseWidget(DockedWidget):
             self._offer((summary.database, encoder))
             self._say(f"{self.state.text()} {summary.database.name} is ready.")
 
-    def _offer(self, ready: tuple[Path, Encoder] | None) -> None:
+    def _offer(self, ready: tuple[Path, Encoder | None] | None) -> None:
         """Offer to open what was built."""
         self._ready = ready
         self.ready.setVisible(ready is not None)
@@ -165,11 +183,11 @@ class DatabaseWidget(DockedWidget):
     def _running(self, *_: Any) -> None:
         """Let the controls at the bottom fit what is going on."""
         self.stop.setVisible(self.busy)
-        self.stop.setEnabled(self.build.building or self.inspect.stoppable)
+        self.stop.setEnabled(self.build.building or self.inspect.stoppable or self.left_out.busy)
         self.hold.setVisible(self.build.building)
         self.hold.setText("Resume" if self.build.paused else "Pause")
         self.bar.setVisible(self.busy)
-        self.inspect.set_usable(not self.build.building)
+        self.inspect.set_usable(not self.build.building and not self.left_out.busy)
         if not self.busy:
             self.bar.reset()
 
@@ -184,7 +202,7 @@ class DatabaseWidget(DockedWidget):
         self.bar.setFormat(f"{done} of {total}" if total else "…")
 
     def _connect(self) -> None:
-        for panel in (self.build, self.inspect):
+        for panel in (self.build, self.inspect, self.left_out):
             panel.said.connect(self._say)
             panel.progressed.connect(self._progress)
             panel.running.connect(self._running)
@@ -193,6 +211,9 @@ class DatabaseWidget(DockedWidget):
         self.inspect.wanted.connect(self._wanted)
         self.inspect.extend.connect(self._extend)
         self.inspect.altered.connect(self._altered)
+        self.inspect.look.connect(self.show_left_out)
+        self.inspect.overrule.connect(self._overrule)
+        self.build.look_at.connect(lambda path, slide: self.show_left_out(slide, path))
         self.stop.clicked.connect(self.cancel)
         self.hold.clicked.connect(self._pause)
         self.ready.clicked.connect(self._open_ready)

@@ -25,10 +25,14 @@ from napari_fish._napari import care_jobs, preferences
 from napari_fish._napari.build_survey import count, in_bytes
 from napari_fish._napari.controls import named, offer
 from napari_fish._napari.import_panel import ImportPanel
+from napari_fish._napari.left_out_controls import LeftOutControls
+from napari_fish._napari.notify import as_sentence
 from napari_fish._napari.one_job import OneJob
 from napari_fish._napari.path_field import PathField
 from napari_fish._napari.tables import Table
 from napari_fish.archive.inspection import Inspection, inspect_database
+from napari_fish.database.records import SlideRecord
+from napari_fish.mosaic.left_out import told
 
 OWNER = "database"
 SURE_MS = 4000
@@ -48,6 +52,10 @@ class InspectPanel(QWidget):
     """A database to add slides to."""
     altered = Signal(object)
     """The folder of a database that was changed."""
+    look = Signal(str)
+    """A slide to show with what was left out of it."""
+    overrule = Signal(list, str)
+    """Slides to encode again, and how strictly artefacts are left out of them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,6 +66,7 @@ class InspectPanel(QWidget):
         self._sure = QTimer(self, singleShot=True, interval=SURE_MS)
         self._sure.timeout.connect(self._unsure)
         self.slides.selectionModel().selectionChanged.connect(self._unsure)
+        self.slides.selectionModel().selectionChanged.connect(self._enable)
         self._look.failed.connect(self._cannot)
         self._care.failed.connect(lambda text: self.said.emit(text, True))
         self._care.cancelled.connect(lambda: self.said.emit("Stopped.", False))
@@ -132,10 +141,13 @@ class InspectPanel(QWidget):
         self._usable = usable
         self._enable()
 
-    def _enable(self) -> None:
-        there = self.inspection is not None
+    def _enable(self, *_: Any) -> None:
+        usable = self._usable and self.inspection is not None and not self.busy
         for button in (*self._buttons, self.drop, self.labels):
-            button.setEnabled(self._usable and there and not self.busy)
+            button.setEnabled(usable)
+        known = {record.slide: record for record in self.inspection.slides} if self.inspection else {}
+        chosen = [known[row[0]] for row in self.slides.selected() if row[0] in known]
+        self.left_out.offer(chosen, usable)
 
     def _run(self, what: str, work: Any, *args: Any) -> None:
         if self.inspection is None or self.busy:
@@ -180,10 +192,15 @@ class InspectPanel(QWidget):
         rows = []
         for record, mosaics in zip(seen.slides, seen.mosaics, strict=True) if seen else ():
             where = "not where it was" if record.slide in seen.away else record.path
-            known = [f"{name}: {value}" for name, value in record.labels.items()]
-            tip = "\n".join([record.slide, where, *known])
-            rows.append((record.slide, record.diagnosis, record.site, record.patient, mosaics, tip))
+            labels = [f"{name}: {value}" for name, value in record.labels.items()]
+            left_out, said = _left_out(record)
+            tip = "\n".join([record.slide, where, said, *labels])
+            about = record.diagnosis, mosaics, left_out, record.site, record.patient
+            rows.append((record.slide, *about, tip))
+        chosen = [row[0] for row in self.slides.selected()]
         self.slides.shown.show(rows)
+        # What was done to slides can be undone at once.
+        self.slides.select(chosen)
         self._enable()
 
     def _count(self, *_: Any) -> None:
@@ -215,9 +232,11 @@ class InspectPanel(QWidget):
         self.filter.setClearButtonEnabled(True)
         self.slides = named(
             OWNER,
-            Table(("slide", "diagnosis", "site", "patient", "mosaics"), (0, 80, 45, 45, 55)),
+            Table(
+                ("slide", "diagnosis", "mosaics", "left out", "site", "patient"), (100, 78, 66, 64, 60, 60)
+            ),
             "slide_table",
-            "All slides; select some to remove them.",
+            "All slides; select some to see what was left out of them, to keep it, or to remove them.",
         )
         self.slides.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.slides.setMinimumHeight(160)
@@ -234,6 +253,9 @@ class InspectPanel(QWidget):
             "The copy names no patient, file or folder and has no pictures of whole slides.",
         )
         self.deidentify.setChecked(True)
+        self.left_out = LeftOutControls(OWNER)
+        self.left_out.look.connect(self.look)
+        self.left_out.overrule.connect(self.overrule)
         self.labels = ImportPanel(OWNER)
         self.labels.wanted.connect(self._import)
         self._lay_out()
@@ -285,6 +307,7 @@ class InspectPanel(QWidget):
         layout.addLayout(by)
         layout.addWidget(self.counts)
         layout.addLayout(find)
+        layout.addWidget(self.left_out)
         layout.addWidget(self.slides, 1)
         layout.addWidget(self.labels)
         layout.addWidget(care)
@@ -295,6 +318,15 @@ class InspectPanel(QWidget):
     def _add(self) -> None:
         if self.inspection is not None:
             self.extend.emit(str(self.inspection.path))
+
+
+def _left_out(record: SlideRecord) -> tuple[int | None, str]:
+    """Return how many patches were left out of a slide, None where that is not known, and the same in words."""
+    choice = record.choice
+    if not choice.artefacts:
+        return None, "What was left out is not known: it was built by an earlier version, or is one patch."
+    setting = "" if choice.artefacts == "normal" else f" (artefacts {choice.artefacts})"
+    return sum(choice.left_out.values()), told(choice.candidates, choice.left_out) + setting
 
 
 def described(seen: Inspection) -> str:
@@ -308,6 +340,9 @@ def described(seen: Inspection) -> str:
         f"Encoder {seen.encoder}, preset {preset}",
         f"Near is {near}; {in_bytes(seen.size)} on disk",
     ]
+    if any(seen.patches):
+        lines.insert(1, told(*seen.patches))
+    lines += [as_sentence(text) for text in seen.warnings]
     if seen.away:
         lines.append(f"{count(len(seen.away), 'slide')} not where they were: use Relocate.")
     if seen.quarantined:

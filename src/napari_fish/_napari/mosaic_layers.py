@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish._napari.coordinates import drawn_to_level0, level0_to_drawn
-from napari_fish.mosaic import Mosaic, Patch
+from napari_fish.mosaic import REASONS, Mosaic, Patch
 from napari_fish.mosaic.geojson import TISSUE_COLOUR, colour_of
 from napari_fish.mosaic.rings import Polygon
 from napari_fish.slides import Slide
@@ -18,8 +18,10 @@ Points = NDArray[np.float64]
 ToWorld = Callable[[Any], Points]
 """Takes level-0 px (x, y), shape (n, 2), to world coordinates, rows first."""
 LayerData = tuple[Any, dict[str, Any], str]
-TISSUE, PATCHES, DROPPED = "Tissue", "Patches", "Dropped patches"
+TISSUE, PATCHES, DROPPED = "Tissue", "Patches", "Left out"
 """Names of the layers."""
+MOSAIC_KEY = "napari_fish_mosaic"
+"""Where the metadata of these layers say on which layer they lie."""
 MASK_PX = 2048
 """Longer side of the mask that is made of a Labels layer."""
 ELLIPSE_CORNERS = 64
@@ -65,17 +67,24 @@ def patches_layer(mosaic: Mosaic, to_world: ToWorld) -> LayerData:
 
 
 def dropped_layer(mosaic: Mosaic, to_world: ToWorld) -> LayerData:
-    """Return the dropped patches as crosses coloured by the reason."""
+    """Return the dropped patches as crosses coloured by the reason, which is written below them.
+
+    The crosses are small: one wants to see what was left out.
+    """
     patches = mosaic.dropped
+    colours = _table([_rgba(colour_of(patch), 1) for patch in patches])
     options = _squares(mosaic, patches, to_world) | {
         "name": DROPPED,
         "symbol": "x",
-        "face_color": _table([_rgba(colour_of(patch), 1) for patch in patches]),
+        "face_color": colours,
         "border_color": "white",
         "border_width": 0.02,
-        "features": {"reason": [p.reason for p in patches]} | _features(patches),
+        "features": {"reason": [REASONS[p.reason] for p in patches]} | _features(patches),
     }
-    options["size"] = np.asarray(options["size"]) * 0.6
+    if patches:
+        below = (0.3 * _side(mosaic, to_world), 0.0)
+        options["text"] = {"string": "{reason}", "color": colours, "size": 10, "translation": below}
+    options["size"] = np.asarray(options["size"]) * 0.3
     return options.pop("data"), options, "points"
 
 
@@ -84,8 +93,8 @@ def layers_of(mosaic: Mosaic, to_world: ToWorld) -> list[LayerData]:
     width = _side(mosaic, to_world) / 20
     return [
         tissue_layer(mosaic, to_world, width),
-        dropped_layer(mosaic, to_world),
         patches_layer(mosaic, to_world),
+        dropped_layer(mosaic, to_world),
     ]
 
 

@@ -21,21 +21,24 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_fish._napari.build_survey import count
 from napari_fish._napari.controls import STOPPING, mpp_field, named, offer, state_line
-from napari_fish._napari.coordinates import level0_to_world
 from napari_fish._napari.docks import DockedWidget
 from napari_fish._napari.layers import slide_of
-from napari_fish._napari.mosaic_layers import DROPPED, PATCHES, TISSUE, layers_of, mask_of, polygons_of
+from napari_fish._napari.mosaic_layers import TISSUE, mask_of, polygons_of
 from napari_fish._napari.mosaic_memory import keep, recall
+from napari_fish._napari.mosaic_show import remove_mosaic, show_mosaic
 from napari_fish._napari.one_job import OneJob
 from napari_fish._napari.param_form import ParamForm
-from napari_fish._napari.queries import Pixels, slide_layers, unwrapped
+from napari_fish._napari.queries import slide_layers, unwrapped
 from napari_fish.errors import FishError
 from napari_fish.mosaic import PRESETS, Mosaic, MosaicParams, make_mosaic, preset
+from napari_fish.mosaic.left_out import is_much, told
 
 PAUSE_MS = 300
 """A preview starts when nothing has been changed for so long."""
 FOUND = "found by the program"
+MUCH_HERE = "More than a fifth of its tissue is left out: look at the crosses, or set artefacts to off."
 TISSUE_FIELDS = (
     "threshold",
     "otsu",
@@ -149,37 +152,23 @@ class MosaicWidget(DockedWidget):
         self._mosaic = mosaic
         if layer not in self._viewer.layers:
             return
-        for data, options, kind in layers_of(
-            mosaic, partial(level0_to_world, layer, Pixels(mosaic.dimensions))
-        ):
-            self._update_layer(data, options | {"units": layer.units[-2:]}, kind)
-        dropped = ", ".join(f"{n} {reason}" for reason, n in mosaic.dropped_counts.items() if n) or "none"
+        show_mosaic(self._viewer, layer, mosaic)
+        counts = len(mosaic.candidates), mosaic.dropped_counts
         said = (
-            f"{layer.name}: {mosaic.tissue_mm2:.3g} mm² of tissue in {len(mosaic.contours)} pieces; "
-            f"{len(mosaic.patches)} of {len(mosaic.candidates)} patches in the mosaic; dropped: {dropped}."
+            f"{layer.name}: {told(*counts)}. {len(mosaic.patches)} of the patches are in the mosaic; "
+            f"{mosaic.tissue_mm2:.3g} mm² of tissue in {count(len(mosaic.contours), 'piece')}."
         )
         if mosaic.retried:
             said += " Found only with gentler parameters."
         if mosaic.rescued:
             said += " Every patch was doubtful; the best was kept."
+        if is_much(*counts):
+            said += f" {MUCH_HERE}"
         self._say(said)
-
-    def _update_layer(self, data: Any, options: dict[str, Any], kind: str) -> None:
-        """Replace a layer of ours by a new one in the same place, with the same visibility."""
-        name = options["name"]
-        selected = list(self._viewer.layers.selection)
-        visible = True
-        if name in self._viewer.layers:
-            visible = self._viewer.layers[name].visible
-            self._viewer.layers.remove(name)
-        getattr(self._viewer, f"add_{kind}")(data if len(data) else None, ndim=2, visible=visible, **options)
-        self._viewer.layers.selection = [layer for layer in selected if layer in self._viewer.layers]
 
     def _failed(self, text: str) -> None:
         self._mosaic = None
-        for name in (TISSUE, PATCHES, DROPPED):
-            if name in self._viewer.layers:
-                self._viewer.layers.remove(name)
+        remove_mosaic(self._viewer)
         self._say(text, wrong=True)
 
     def _stopped(self) -> None:

@@ -27,6 +27,7 @@ from napari_fish._napari.hit_layers import (
 )
 from napari_fish._napari.jobs import JobWorker
 from napari_fish._napari.layers import slide_of
+from napari_fish._napari.mosaic_layers import MOSAIC_KEY
 from napari_fish._napari.notify import alert_user, in_words, warn_user
 from napari_fish._napari.queries import Pixels
 from napari_fish._napari.reader import METADATA_KEY, slide_layer, slide_name, watch
@@ -78,6 +79,21 @@ def open_hit(
     worker.errored.connect(partial(_failed, done))
     worker.start()
     return worker
+
+
+def open_database_slide(
+    viewer: Any, database: Database, slide: str, done: Callable[[Any], None] | None = None
+) -> JobWorker:
+    """Open a slide of a database as :func:`open_hit` does, all of it and with no region marked."""
+    hit = SlideHit(0, slide, slide, "", "", "", 0.0, None, None, ())
+
+    def fitted(layer: Any) -> None:
+        if layer is not None:
+            getattr(viewer, "__wrapped__", viewer).fit_to_view(layers=[layer], margin=0.03)
+        if done is not None:
+            done(layer)
+
+    return open_hit(viewer, database, hit, done=fitted)
 
 
 def draw_matches(
@@ -289,15 +305,23 @@ def _go_to(viewer: Any, layers: Sequence[Any], to_world: ToWorld, hit: SlideHit,
     for layer in viewer.layers:
         if layer in layers or (isinstance(layer, Image) and layer.source.path in paths):
             layer.visible = True
-        elif isinstance(layer, Image) or MATCHES_KEY in layer.metadata:
+        elif layer.metadata.get(MOSAIC_KEY) == layers[0].unique_id:
+            continue
+        elif isinstance(layer, Image) or not {MATCHES_KEY, MOSAIC_KEY}.isdisjoint(layer.metadata):
             # Slides lie on top of each other in the viewer.
             hidden += [layer] if layer.visible else []
             layer.visible = False
     _bring_back_after(viewer, layers[0], hidden)
-    draw_regions(viewer, layers[0], to_world, hit.matches, "hit", match)
+    if hit.matches:
+        draw_regions(viewer, layers[0], to_world, hit.matches, "hit", match)
     viewer.layers.selection.active = layers[0]
     if match is not None:
         fly_to(viewer, layers[0], to_world(corners_of(match.hit_box)))
+
+
+def _lies_on(layer: Any) -> tuple[Any, Any]:
+    """Return the layers that marks lie on."""
+    return layer.metadata.get(MATCHES_KEY), layer.metadata.get(MOSAIC_KEY)
 
 
 def _bring_back_after(viewer: Any, slide: Any, hidden: Sequence[Any]) -> None:
@@ -310,7 +334,7 @@ def _bring_back_after(viewer: Any, slide: Any, hidden: Sequence[Any]) -> None:
             QTimer.singleShot(0, bring_back)
 
     def bring_back() -> None:
-        for mark in [one for one in viewer.layers if one.metadata.get(MATCHES_KEY) == slide.unique_id]:
+        for mark in [one for one in viewer.layers if slide.unique_id in _lies_on(one)]:
             viewer.layers.remove(mark)
         if not any(isinstance(layer, Image) and layer.visible for layer in viewer.layers):
             for layer in hidden:

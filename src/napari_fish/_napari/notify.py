@@ -7,9 +7,14 @@ import threading
 from collections.abc import Callable
 
 from napari_fish.errors import FishError
-from napari_fish.names import STATE_MPP
+from napari_fish.names import LOOK_OR_KEEP, STATE_MPP
 
 log = logging.getLogger(__name__)
+_IN_WIDGETS = {
+    STATE_MPP: "µm per px in the widget",
+    LOOK_OR_KEEP: "look at it (Show what was left out) or keep them (Keep them)",
+    "--patient": "Patient",
+}
 
 
 def in_words(error: Exception) -> str:
@@ -20,7 +25,15 @@ def in_words(error: Exception) -> str:
 
 def as_in_widgets(text: str) -> str:
     """Return what the program says with options of the command line named as the widgets name them."""
-    return text.replace(STATE_MPP, "µm per px in the widget").replace("--patient", "Patient")
+    for option, control in _IN_WIDGETS.items():
+        text = text.replace(option, control)
+    return text
+
+
+def as_sentence(text: str) -> str:
+    """Return what the program says of something as a sentence of its own, as in the widgets."""
+    text = as_in_widgets(text)
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def warn_user(message: str) -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from qtpy.QtCore import QAbstractTableModel, QModelIndex, QSortFilterProxyModel, Qt
+from qtpy.QtCore import (
+    QAbstractTableModel,
+    QItemSelection,
+    QItemSelectionModel,
+    QModelIndex,
+    QSortFilterProxyModel,
+    Qt,
+)
 from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 
 Row = Sequence[Any]
@@ -13,7 +20,7 @@ ROLE = Qt.ItemDataRole
 
 
 class Rows(QAbstractTableModel):
-    """Rows of texts and numbers; the last value of each row is its tooltip and is not shown.
+    """Rows of texts and numbers, None for a number not known; the last value of each is its tooltip and is not shown.
 
     Parameters
     ----------
@@ -58,6 +65,8 @@ class Rows(QAbstractTableModel):
         """Return what a cell shows."""
         row = self.rows[index.row()]
         value = row[index.column()]
+        if value is None:
+            return {ROLE.DisplayRole: "?", ROLE.UserRole: -1, ROLE.ToolTipRole: str(row[-1])}.get(role)
         if role == ROLE.DisplayRole:
             return f"{value:,}".replace(",", "\u202f") if isinstance(value, int) else str(value)
         if role == ROLE.UserRole:
@@ -77,7 +86,8 @@ class Table(QTableView):
     header
         Names of the columns.
     widths
-        Their widths in px, 0 for the one that takes what is left.
+        Their widths in px, 0 for the one that takes what is left; without one the last does, and a table that is too
+        narrow is scrolled.
     """
 
     def __init__(self, header: Sequence[str], widths: Sequence[int], parent: Any = None) -> None:
@@ -98,6 +108,7 @@ class Table(QTableView):
         self.verticalHeader().hide()
         self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 6)
         self.horizontalHeader().setMinimumSectionSize(40)
+        self.horizontalHeader().setStretchLastSection(0 not in widths)
         for number, width in enumerate(widths):
             if width:
                 self.setColumnWidth(number, width)
@@ -110,6 +121,16 @@ class Table(QTableView):
     def narrow_to(self, text: str) -> None:
         """Show only rows that hold a text in any column."""
         self.proxy.setFilterFixedString(text)
+
+    def select(self, names: Iterable[Any]) -> None:
+        """Select the rows that begin with these, and no others."""
+        wanted, chosen = set(names), QItemSelection()
+        for number, row in enumerate(self.shown.rows):
+            index = self.proxy.mapFromSource(self.shown.index(number, 0))
+            if row[0] in wanted and index.isValid():
+                chosen.select(index, index)
+        flags = QItemSelectionModel.SelectionFlag
+        self.selectionModel().select(chosen, flags.ClearAndSelect | flags.Rows)
 
     def selected(self) -> list[Row]:
         """Return the selected rows, as they were given, in the order of the table."""

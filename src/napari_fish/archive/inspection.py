@@ -11,6 +11,7 @@ from napari_fish.database.places import place_of
 from napari_fish.database.records import Quarantined, SlideRecord
 from napari_fish.database.truth import Truth
 from napari_fish.errors import Cancelled
+from napari_fish.mosaic.left_out import is_much, together, warnings
 from napari_fish.slides.opening import expanded
 
 
@@ -67,6 +68,17 @@ class Inspection:
     parameters: dict[str, Any]
     columns: tuple[str, ...]
     size: int
+
+    @property
+    def patches(self) -> tuple[int, dict[str, int]]:
+        """Patches that were good enough in all slides, and how many were left out, by reason, as far as known."""
+        return together((record.choice.candidates, record.choice.left_out) for record in self.slides)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What people should look at before they search."""
+        choices = (record.choice for record in self.slides)
+        return warnings(sum(is_much(choice.candidates, choice.left_out) for choice in choices))
 
     def count_by(self, column: str) -> list[Count]:
         """Return the values of a column, the most frequent first, values that differ only in case as one."""

@@ -13,6 +13,7 @@ from napari_fish.building.masks import Masks, masks_of, without_masks
 from napari_fish.building.params import BuildParams
 from napari_fish.building.prepare import Known, Prepared, Refused, prepare
 from napari_fish.building.settings import open_for_build
+from napari_fish.building.strictness import as_asked, params_for
 from napari_fish.building.summary import Fate, SlideDone, Summary, Under, Watch
 from napari_fish.building.survey import Candidate, candidates
 from napari_fish.database import DiskStore, EncodedSlide, Quarantined, SlideRecord
@@ -35,7 +36,7 @@ ShouldStop = Callable[[], bool]
 
 
 def build(
-    slides: str | Path,
+    slides: str | Path | Sequence[Candidate],
     database: str | Path,
     labels: str | Path | None = None,
     params: BuildParams | None = None,
@@ -52,7 +53,7 @@ def build(
     Parameters
     ----------
     slides
-        A folder, searched with its subfolders, or one slide.
+        A folder, searched with its subfolders, or one slide; or what was found before.
     database
         ``NAME.fish``; made where missing, else extended. A changed slide is encoded again, an unchanged one skipped.
     labels
@@ -79,8 +80,9 @@ def build(
     """
     start = time.perf_counter()
     params, watch = params or BuildParams(), watch or Watch()
-    source, folder = expanded(slides), expanded(database)
-    found = without_masks(candidates(source), params.mask)
+    folder = expanded(database)
+    found = candidates(expanded(slides)) if isinstance(slides, str | Path) else tuple(slides)
+    found = without_masks(found, params.mask)
     table = read_labels(expanded(labels), columns=columns) if labels is not None else None
     patient_rule(params.patient, table)
     masks = masks_of(found, params, table)
@@ -96,6 +98,10 @@ def build(
             if table is not None or params.patient is not None:
                 run.relabel(found)
             remember_patient_rule(store.truth, params.patient, table)
+            if params.artefacts and only is None and settings.mosaic is not None:
+                # For slides to come, and for queries.
+                now = params_for(None, params.artefacts, settings.mosaic)
+                store.truth.set_parameter("mosaic", now.to_dict())
             run.all(wanted, progress or (lambda done, total: None))
         except (Cancelled, KeyboardInterrupt):
             # What there is so far can be searched.
@@ -108,7 +114,8 @@ def build(
         quarantined = tuple(store.truth.quarantined)
         counts = int(store.slides.alive.sum()), int(store.mosaics_per_slide.sum())
     seconds = time.perf_counter() - start
-    return Summary(folder, tuple(run.done), quarantined, *counts, seconds, tuple(notes))
+    choices = {slide: record.choice for slide, record in run.known.records.items()}
+    return Summary(folder, tuple(run.done), quarantined, *counts, seconds, tuple(notes), choices)
 
 
 class _Run:
@@ -128,7 +135,8 @@ class _Run:
         self.truth, self.folder, self.encoder, self.mosaic = store.truth, store.folder, encoder, mosaic
         self.params, self.labels, self.watch, self.should_stop = params, labels, watch, should_stop
         # An image that is one patch is resized whatever its scale.
-        self.known = KnownSlides(self.truth, params.mpp if mosaic is not None else None, masks)
+        mpp = params.mpp if mosaic is not None else None
+        self.known = KnownSlides(self.truth, mpp, masks, params.artefacts)
         self.masks, self._all_marked = masks, list[str]()
         self.pictures = Thumbnails.open_to_write(self.folder)
         self.done: list[SlideDone] = []
@@ -160,12 +168,12 @@ class _Run:
         """Encode what is new or changed."""
         self._report = lambda: progress(len(self.done), len(found))
         self._report()
-        to_do = []
+        is_done = {one: self.known.is_unchanged(one) for one in found}
+        to_do = [one for one in found if not is_done[one]]
+        self._agree([one for one in found if is_done[one]])
         for one in found:
-            if self.known.is_unchanged(one):
+            if is_done[one]:
                 self._finish(SlideDone(one.slide, one.path, "unchanged"))
-            else:
-                to_do.append(one)
         # Files at new places first: one of them may be a slide that made room for another.
         to_do.sort(key=lambda one: self.known.at(one.path) is not None)
         jobs = self._jobs(to_do)
@@ -196,6 +204,14 @@ class _Run:
         before = [bad for bad in self.truth.quarantined if bad.slide not in now]
         self.truth.release(bad.slide for bad in before if _is_gone(bad, self.folder))
 
+    def _agree(self, unchanged: Sequence[Candidate]) -> None:
+        """Note the setting that was asked for with slides that have the same patches with it."""
+        known = [record for one in unchanged if (record := self.known.at(one.path)) is not None]
+        changed = [new for record in known if (new := as_asked(record, self.params.artefacts)) != record]
+        if changed:
+            self.truth.relabel(changed)
+            self.known.update(changed)
+
     def _jobs(self, to_do: Sequence[Candidate]) -> Generator[EncodeJob[Prepared], None, None]:
         """Open slides and choose patches one slide ahead of the encoder."""
         for item in overlapped(self._prepare, to_do, threads=1, should_stop=self.should_stop):
@@ -208,13 +224,19 @@ class _Run:
                 yield item.job()
 
     def _prepare(self, one: Candidate) -> Prepared | Refused | Known:
+        mask, mosaic, own = self.masks.of.get(one.slide), self.mosaic, self.known.unaltered(one)
         if one.slide in self.masks.refused:
             return Refused(one, self.masks.refused[one.slide])
-        mask = self.masks.of.get(one.slide)
+        if own is not None and own.choice.mask and not self.masks.asked:
+            return Refused(
+                one, f"{one.path}: was built with the mask {own.choice.mask}; state it again, --mask."
+            )
+        if mosaic is not None:
+            mosaic = params_for(self.known.at(one.path), self.params.artefacts, mosaic)
         found = prepare(
             one,
-            self.mosaic,
-            self.params.mpp,
+            mosaic,
+            self.params.mpp or (own.mpp if own is not None else None) or None,
             lambda content: self.known.claim(content, one),
             self.should_stop,
             mask,
@@ -284,7 +306,7 @@ class _Run:
             return
         path = recorded_path(source.path, self.folder)
         record = replace(record, name=source.path.name, path=path, size=source.size, mtime=source.mtime)
-        record = with_labels(record, self.labels[source.slide])
+        record = as_asked(with_labels(record, self.labels[source.slide]), self.params.artefacts)
         self.truth.relabel([record])
         self.known.update([record])
         self._finish(SlideDone(record.slide, source.path, "unchanged" if here else "moved"))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from napari_fish.building.masks import Masks
+from napari_fish.building.strictness import could_differ
 from napari_fish.building.survey import Candidate, by_id, is_unchanged
 from napari_fish.database.places import place_of
 from napari_fish.database.records import SlideRecord
@@ -26,10 +27,12 @@ class KnownSlides:
         Micrometres per px that slides must have been encoded with; None for any.
     masks
         The masks that slides must have been encoded with.
+    artefacts
+        How strictly artefacts must have been left out; None for any way.
     """
 
-    def __init__(self, truth: Truth, mpp: float | None, masks: Masks) -> None:
-        self._folder, self._mpp, self._masks = truth.folder, mpp, masks
+    def __init__(self, truth: Truth, mpp: float | None, masks: Masks, artefacts: str | None = None) -> None:
+        self._folder, self._mpp, self._masks, self._artefacts = truth.folder, mpp, masks, artefacts
         self.records: dict[str, SlideRecord] = {}
         self._of_hash: dict[str, str] = {}
         self._of_place: dict[Path, str] = {}
@@ -65,8 +68,13 @@ class KnownSlides:
     def is_unchanged(self, one: Candidate) -> bool:
         """Whether a slide is there as it is now, as far as size and time of its files tell."""
         record = self.at(one.path)
-        same_file = is_unchanged(one, record, self._mpp)
+        same_file = is_unchanged(one, record, self._mpp, self._artefacts)
         return same_file and record is not None and self._masks.is_same(one.slide, record)
+
+    def unaltered(self, one: Candidate) -> SlideRecord | None:
+        """Return what is known of a file, if it is the one that was encoded, whatever it is to be encoded with now."""
+        record = self.at(one.path)
+        return record if is_unchanged(one, record) else None
 
     def with_hash(self, content_hash: str) -> SlideRecord | None:
         """Return the slide with this content."""
@@ -77,7 +85,12 @@ class KnownSlides:
         """Say whether a slide of this content is there or on its way; if not, it is on its way from now on."""
         with self._turn:
             record = self.with_hash(content_hash)
-            there = record is not None and self._mpp in (None, record.mpp) and self._has_mask(record, one)
+            there = (
+                record is not None
+                and self._mpp in (None, record.mpp)
+                and self._has_mask(record, one)
+                and not could_differ(record.choice, self._artefacts)
+            )
             if there or content_hash in self._claimed:
                 return True
             self._claimed.add(content_hash)

@@ -123,6 +123,16 @@ def masks_of(found: Sequence[Candidate], params: BuildParams, table: LabelTable 
     return Masks(True, masks, refused, tuple(notes))
 
 
+def mask_beside(slide: Path, record: SlideRecord) -> MaskFile | None:
+    """Return the mask that a slide was encoded with, if it lies beside it unchanged; None where it is elsewhere or gone."""
+    name = record.choice.mask.rpartition("#")[0]
+    file = MaskFile(slide.parent / name, split_classes(record.choice.mask_class))
+    try:
+        return file if name and file.identity() == record.choice.mask else None
+    except FishError:
+        return None
+
+
 def without_masks(found: Sequence[Candidate], mask: str | None) -> tuple[Candidate, ...]:
     """Leave out the images among the slides that are masks: what lies in the masks' own folder, or says so."""
     folder = expanded(mask) if mask else None

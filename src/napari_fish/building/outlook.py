@@ -83,7 +83,7 @@ def outlook(
 ) -> Outlook:
     """Say what a build would do, in seconds; parameters as for :func:`~napari_fish.building.build`."""
     params, target = params or BuildParams(), expanded(database)
-    there = survey(slides, target)
+    there = survey(slides, target, params.artefacts)
     mosaic, patches, encoder = preset(params.preset or "default"), bool(params.patches), ""
     quarantined: tuple[Quarantined, ...] = ()
     if (target / FILE).is_file():

@@ -17,6 +17,9 @@ class BuildParams:
         Which patches stand for a slide: default, paper or released; by default what the database has.
     patches : bool or None
         The slides are images in folders named after their class, each of them one mosaic.
+    artefacts : {"strict", "normal", "off"} or None
+        How strictly pen ink, folds, debris and blur are left out: strict, normal or off; by default what each slide,
+        or the database, has.
     mpp : float or None
         Micrometres per level-0 px of all slides, instead of what their files say.
     patient : str or None
@@ -49,3 +52,4 @@ class BuildParams:
     mask_class: str | None = None
     thumbnail_px: int = 128
     batch: int = 0
+    artefacts: str | None = None

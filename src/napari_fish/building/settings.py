@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from napari_fish.building.params import BuildParams
+from napari_fish.building.strictness import check_artefacts, params_for
 from napari_fish.database import DiskStore
 from napari_fish.database.codes import FOLDER as CODES
 from napari_fish.database.lock import LOCK, write_lock
@@ -52,6 +53,7 @@ def open_for_build(
     """
     if params.preset is not None and params.preset not in PRESETS:
         raise DatabaseError(f"There is no preset {params.preset!r}; choose one of {', '.join(PRESETS)}.")
+    check_artefacts(params, bool(params.patches))
     _refuse_masks(params, bool(params.patches))
     if not (folder / FILE).is_file():
         encoder = encoder or load_encoder(params.encoder or DEFAULT_ENCODER, params.device)
@@ -59,6 +61,7 @@ def open_for_build(
     store = DiskStore(folder, writer=True)
     try:
         settings = _recorded(store.truth, params)
+        check_artefacts(params, settings.mosaic is None)
         encoder = encoder or load_encoder_of(store.truth, params.device, params.encoder)
         check_same_encoder(store.truth.encoder, store.truth.weights_hash, encoder.card, str(folder))
     except BaseException:
@@ -73,7 +76,7 @@ def _create(folder: Path, params: BuildParams, encoder: Encoder) -> None:
     if folder.is_file():
         raise DatabaseError(f"{folder}: is a file; a database is a folder. Choose another name.")
     name = params.preset or "default"
-    mosaic = _mosaic_at_scale(name, encoder.card, bool(params.patches))
+    mosaic = params_for(None, params.artefacts, _mosaic_at_scale(name, encoder.card, bool(params.patches)))
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     # What a killed program left of ours, journals of SQLite included, and files that a desktop hides are no harm.
     foreign = [name for name in names if not name.startswith((*_OURS, "."))]
@@ -147,9 +150,9 @@ def recorded_mosaic(truth: Truth) -> tuple[MosaicParams, bool]:
 def _recorded(truth: Truth, params: BuildParams) -> Settings:
     """Return what the database was made with, if that is what is asked for."""
     mosaic, patches = recorded_mosaic(truth)
-    # The scale is the encoder's, whatever the preset.
+    # The scale is the encoder's, whatever the preset, and how strictly artefacts are left out may be changed.
     if params.preset is not None and mosaic != replace(
-        preset(params.preset), patch=mosaic.patch, mpp=mosaic.mpp
+        preset(params.preset), patch=mosaic.patch, mpp=mosaic.mpp, artefacts=mosaic.artefacts
     ):
         raise DatabaseError(
             f"{truth.folder}: was built with another preset than {params.preset!r}. Leave out the "

@@ -10,10 +10,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.database.records import Quarantined
+from napari_fish.database.records import Choice, Quarantined
 from napari_fish.mosaic import Mosaic
+from napari_fish.mosaic.left_out import is_much, spoiled, together, told, warnings
 
 Fate = Literal["added", "replaced", "unchanged", "moved", "twice", "quarantined"]
+MOST_NAMED = 10
+"""Slides of which much was left out that a summary names."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,8 @@ class Summary:
         How long it took.
     notes
         What the reader must know of labels and calibration.
+    choices
+        How the patches of each slide in the database were chosen.
     """
 
     database: Path
@@ -114,6 +119,7 @@ class Summary:
     mosaics: int
     seconds: float
     notes: tuple[str, ...] = ()
+    choices: Mapping[str, Choice] = field(default_factory=dict)
     counts: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -122,11 +128,38 @@ class Summary:
             counts[one.fate] = counts.get(one.fate, 0) + 1
         object.__setattr__(self, "counts", counts)
 
+    @property
+    def patches(self) -> tuple[int, dict[str, int]]:
+        """Patches that were good enough in all slides, and how many were left out, by reason."""
+        return together((choice.candidates, choice.left_out) for choice in self.choices.values())
+
+    @property
+    def much_left_out(self) -> list[str]:
+        """Slides of which so much tissue was left out that somebody should look, most first."""
+        much = [name for name, one in self.choices.items() if is_much(one.candidates, one.left_out)]
+        return sorted(
+            much, key=lambda name: self.choices[name].candidates / spoiled(self.choices[name].left_out)
+        )
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the database though it was built."""
+        return warnings(len(self.much_left_out))
+
     def __str__(self) -> str:
         did = ", ".join(f"{n} {fate}" for fate, n in self.counts.items()) or "nothing to do"
         lines = [
             f"{self.database}: {self.slides} slides, {self.mosaics} mosaics ({did}; {_duration(self.seconds)})"
         ]
+        if any(self.patches):
+            lines.append(f"patches      over all: {told(*self.patches)}")
+        lines += [f"warning      {text}" for text in self.warnings]
+        much = self.much_left_out
+        lines += [
+            f"  left out   {name}: {told(self.choices[name].candidates, self.choices[name].left_out)}"
+            for name in much[:MOST_NAMED]
+        ]
+        lines += [f"  left out   and {len(much) - MOST_NAMED} more"] if len(much) > MOST_NAMED else []
         lines += [f"note         {note}" for note in self.notes]
         lines += [f"twice        {one.slide}: {one.reason}" for one in self.done if one.fate == "twice"]
         lines += [f"quarantined  {bad.slide}: {bad.reason}" for bad in self.quarantined]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from napari_fish.building.strictness import could_differ
 from napari_fish.database.places import place_of
 from napari_fish.database.records import SlideRecord
 from napari_fish.database.schema import FILE
@@ -57,7 +58,7 @@ class Survey:
         return tuple(one for one in self.found if one not in known)
 
 
-def survey(slides: str | Path, database: str | Path) -> Survey:
+def survey(slides: str | Path, database: str | Path, artefacts: str | None = None) -> Survey:
     """Look what there is to do, without opening any slide.
 
     Parameters
@@ -66,6 +67,8 @@ def survey(slides: str | Path, database: str | Path) -> Survey:
         A folder, searched with its subfolders, or one slide.
     database
         The database, which may not be there yet.
+    artefacts
+        How strictly artefacts are to be left out; None as they were.
     """
     folder, target = expanded(slides), expanded(database)
     found = candidates(folder)
@@ -74,7 +77,8 @@ def survey(slides: str | Path, database: str | Path) -> Survey:
         truth = Truth.open(target, read_only=True)
         known = by_place(by_id(truth).values(), target)
         truth.close()
-    return Survey(found, tuple(one for one in found if is_unchanged(one, known.get(one.path.resolve()))))
+    records = {one: known.get(one.path.resolve()) for one in found}
+    return Survey(found, tuple(one for one in found if is_unchanged(one, records[one], artefacts=artefacts)))
 
 
 def by_id(truth: Truth) -> dict[str, SlideRecord]:
@@ -88,11 +92,14 @@ def by_place(records: Iterable[SlideRecord], database: Path) -> dict[Path, Slide
     return {place: record for place, record in places.items() if place is not None}
 
 
-def is_unchanged(one: Candidate, record: SlideRecord | None, mpp: float | None = None) -> bool:
+def is_unchanged(
+    one: Candidate, record: SlideRecord | None, mpp: float | None = None, artefacts: str | None = None
+) -> bool:
     """Whether a file is still what a record at its place says, as far as size and time of its files tell."""
     return (
         record is not None
         and mpp in (None, record.mpp)
+        and not could_differ(record.choice, artefacts)
         and (record.size, record.mtime) == (one.size, one.mtime)
     )
 

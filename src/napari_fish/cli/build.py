@@ -10,7 +10,18 @@ from typing import Annotated
 import typer
 
 from napari_fish.building.params import BuildParams
-from napari_fish.cli.options import Json, MaskClass, Mpp, interruptible, joined, progress_bar, write_json
+from napari_fish.cli.options import (
+    Artefacts,
+    Json,
+    MaskClass,
+    Mpp,
+    checked_artefacts,
+    interruptible,
+    joined,
+    progress_bar,
+    say_meanwhile,
+    write_json,
+)
 from napari_fish.errors import FishError
 from napari_fish.names import field_help
 
@@ -45,6 +56,7 @@ def build(
     patches: Annotated[bool, typer.Option("--patches", help=_HELP["patches"])] = False,
     store_codes: Annotated[bool, typer.Option("--store-codes", help=_HELP["store_codes"])] = False,
     preset: Annotated[str | None, typer.Option("--preset", help=_HELP["preset"])] = None,
+    artefacts: Artefacts = None,
     mask: _Mask = None,
     mask_class: MaskClass = None,
     mpp: Mpp = None,
@@ -56,7 +68,16 @@ def build(
     if preset not in (None, *PRESETS):
         raise typer.BadParameter(f"choose one of {', '.join(PRESETS)}", param_hint="--preset")
     params = BuildParams(
-        encoder, preset, patches or None, mpp, patient, device, store_codes, mask, joined(mask_class)
+        encoder,
+        preset,
+        patches or None,
+        mpp,
+        patient,
+        device,
+        store_codes,
+        mask,
+        joined(mask_class),
+        artefacts=checked_artefacts(artefacts),
     )
     _build(slides, output, labels, params, as_json, _columns(column))
 
@@ -100,6 +121,7 @@ def _build(
 ) -> None:
     from napari_fish.building.build import build as run
     from napari_fish.building.summary import SlideDone, Watch
+    from napari_fish.mosaic.left_out import told
 
     if columns and labels is None:
         raise typer.BadParameter(
@@ -110,6 +132,8 @@ def _build(
     def count(done: SlideDone) -> None:
         nonlocal skipped
         skipped += done.fate == "unchanged"
+        if done.candidates:
+            say_meanwhile(f"{done.slide}: {told(done.candidates, done.left_out)}")
 
     try:
         with progress_bar("Building") as progress, interruptible() as should_stop:
@@ -122,6 +146,7 @@ def _build(
         typer.echo("\nStopped. Finished slides are kept; run it again to go on.", err=True)
         raise
     if as_json:
+        candidates, left_out = summary.patches
         write_json(
             {
                 "database": str(summary.database),
@@ -129,6 +154,10 @@ def _build(
                 "mosaics": summary.mosaics,
                 "seconds": round(summary.seconds, 3),
                 "counts": summary.counts,
+                "candidates": candidates,
+                "left_out": left_out,
+                "much_left_out": summary.much_left_out,
+                "warnings": summary.warnings,
                 "done": [{**asdict(one), "path": str(one.path)} for one in summary.done],
                 "quarantined": [asdict(bad) for bad in summary.quarantined],
                 "notes": list(summary.notes),

@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from napari_fish.cli.options import Json, Mask, MaskClass, Mpp, joined, progress_bar, write_json
+from napari_fish.cli.options import (
+    Artefacts,
+    Json,
+    Mask,
+    MaskClass,
+    Mpp,
+    checked_artefacts,
+    joined,
+    progress_bar,
+    write_json,
+)
 from napari_fish.errors import FishError
 
 
@@ -24,21 +34,25 @@ def mosaic(
         Path | None, typer.Option("--geojson", help="Write tissue and patches for QuPath here.")
     ] = None,
     preset: Annotated[str, typer.Option("--preset", help="default, paper or released.")] = "default",
+    artefacts: Artefacts = None,
     as_json: Json = False,
 ) -> None:
     """Find the tissue of a slide and the patches that stand for it."""
+    from napari_fish.building.strictness import params_for
     from napari_fish.mosaic import PRESETS, make_mosaic
     from napari_fish.mosaic import preset as parameters
     from napari_fish.mosaic.draw import save_png
+    from napari_fish.mosaic.left_out import WARNING, is_much, told
     from napari_fish.mosaic.masks import marks_everything, mask_of
     from napari_fish.slides import open_slide
 
     if preset not in PRESETS:
         raise typer.BadParameter(f"choose one of {', '.join(PRESETS)}", param_hint="--preset")
+    params = params_for(None, checked_artefacts(artefacts), parameters(preset))
     given = mask_of(mask, joined(mask_class))
     with open_slide(slide, mpp=mpp) as opened:
         with progress_bar("Finding the mosaic") as progress:
-            found = make_mosaic(opened, parameters(preset), given, progress=progress)
+            found = make_mosaic(opened, params, given, progress=progress)
         try:
             if png is not None:
                 save_png(opened, found, png)
@@ -47,21 +61,22 @@ def mosaic(
                 geojson.write_text(document + "\n", encoding="utf-8")
         except OSError as error:
             raise FishError(f"Cannot write {error.filename}: {error.strerror}.") from error
-    if as_json:
-        write_json(found.summary())
-        return
-    dropped = ", ".join(f"{count} {reason}" for reason, count in found.dropped_counts.items() if count)
+    counts = len(found.candidates), found.dropped_counts
     notes = [
-        "found with gentler parameters than asked for" if found.retried else "",
-        "every patch was doubtful; the best was kept" if found.rescued else "",
-        "the mask marks the whole slide, glass included" if marks_everything(found) else "",
+        *(["found with gentler parameters than asked for"] if found.retried else []),
+        *(["every patch was doubtful; the best was kept"] if found.rescued else []),
+        *(["the mask marks the whole slide, glass included"] if marks_everything(found) else []),
+        *([WARNING] if is_much(*counts) else []),
     ]
+    if as_json:
+        write_json({**found.summary(), "notes": notes})
+        return
     pieces = len(found.contours)
     lines = [
         f"tissue   {found.tissue_mm2:.3g} mm² in {pieces} piece{'s' * (pieces != 1)}",
-        f"patches  {len(found.candidates)} of {found.patch_size} level-0 px; dropped: {dropped or 'none'}",
+        f"patches  {told(*counts)} (each of {found.patch_size} level-0 px)",
         f"mosaic   {len(found.patches)} patches",
-        *(f"note     {note}" for note in notes if note),
+        *(f"note     {note}" for note in notes),
     ]
     typer.echo("\n".join(lines))
 

@@ -22,6 +22,10 @@ Mpp = Annotated[
     float | None, typer.Option("--mpp", help="Micrometres per level-0 pixel, if you know better.")
 ]
 Series = Annotated[int | None, typer.Option("--series", help="Which image of the file; 'info' lists them.")]
+Artefacts = Annotated[
+    str | None,
+    typer.Option("--artefacts", metavar="strict|normal|off", help=field_help(BuildParams)["artefacts"]),
+]
 Mask = Annotated[
     Path | None,
     typer.Option("--mask", help="Where the tissue is: a binary image of the slide, or GeoJSON from QuPath."),
@@ -33,6 +37,15 @@ MaskClass = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Write one JSON document to standard output.")]
+
+
+def checked_artefacts(artefacts: str | None) -> str | None:
+    """Return a setting of artefacts; what is none is wrong usage."""
+    from napari_fish.mosaic.params import ARTEFACTS
+
+    if artefacts not in (None, *ARTEFACTS):
+        raise typer.BadParameter(f"choose one of {', '.join(ARTEFACTS)}", param_hint="--artefacts")
+    return artefacts
 
 
 def joined(classes: list[str] | None) -> str | None:
@@ -79,3 +92,8 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     steps = 1000
     with typer.progressbar(length=steps, label=label, file=sys.stderr) as bar:
         yield lambda done, total: bar.update(steps * done // max(1, total) - bar.pos)
+
+
+def say_meanwhile(line: str) -> None:
+    """Write a line to standard error while a bar is shown there, which then goes on below it."""
+    typer.echo(f"\r\x1b[K{line}" if sys.stderr.isatty() else line, err=True)

@@ -14,7 +14,7 @@ REASONS: dict[str, str] = {
     "white": "glass",
     "ink": "ink",
     "fold": "folded",
-    "debris": "dust, bubbles or edges",
+    "debris": "debris",
     "artefact": "artefact",
     "blur": "blurred",
 }

@@ -28,11 +28,8 @@ FEATURES: tuple[str, ...] = (
     *(f"spread of density {c}" for c in "RGB"),
     *(f"mean density of tissue {c}" for c in "RGB"),
     *(f"hue {c}" for c in "RGB"),
-    *(f"hue {c}²" for c in "RGB"),
-    *("hue RG", "hue RB", "hue GB"),
-    *("10 % density", "median density", "90 % density"),
-    *(f"density of tissue {c} over the patch's median" for c in "RGB"),
-    *("share of tissue", "sharpness", "contrast at 2 µm", "contrast at 4 to 8 µm"),
+    *("10 % density", "median density", "90 % density", "98 % density"),
+    *("share of tissue", "sharpness", "contrast at 2 µm", "contrast at 4 to 8 µm", "contrast at 16 µm"),
 )
 """Names of the columns of :func:`tile_features`."""
 FINE, COARSE = FEATURES.index("contrast at 2 µm"), FEATURES.index("contrast at 4 to 8 µm")
@@ -58,37 +55,13 @@ def _softened(source: NDArray[np.float32], step: int) -> NDArray[np.float32]:
 
 
 @numba.njit(nogil=True, cache=True)
-def _bands(grey: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the squared detail of an image at one px, and at two and four px (à-trous wavelets)."""
+def _bands(grey: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    """Return the squared detail of an image at one px, at two and four px, and at eight (à-trous wavelets)."""
     whole = grey.astype(np.float32)
     first = _softened(whole, 1)
     third = _softened(_softened(first, 2), 4)
-    # Two coarser octaves, so that something is left to compare with when an image is very blurred.
-    return (whole - first) ** 2, (first - third) ** 2
-
-
-@numba.njit(nogil=True, cache=True)
-def _median_densities(rgb: RGB) -> NDArray[np.float64]:
-    """Return the median optical density of the tissue of a patch in red, green and blue."""
-    counts = np.zeros((3, 256), np.int64)
-    total = 0
-    for i in range(rgb.shape[0]):
-        for j in range(rgb.shape[1]):
-            r, g, b = rgb[i, j, 0], rgb[i, j, 1], rgb[i, j, 2]
-            if _DENSITY[r] + _DENSITY[g] + _DENSITY[b] > GLASS_DENSITY:
-                counts[0, r] += 1
-                counts[1, g] += 1
-                counts[2, b] += 1
-                total += 1
-    result = np.zeros(3)
-    for channel in range(3):
-        below = 0
-        for value in range(256):
-            below += counts[channel, value]
-            if 2 * below >= total:
-                result[channel] = _DENSITY[value] if total else 0.0
-                break
-    return result
+    # Two octaves at once, so that something is left to compare with when an image is very blurred.
+    return (whole - first) ** 2, (first - third) ** 2, (third - _softened(third, 8)) ** 2
 
 
 @numba.njit(nogil=True, cache=True)
@@ -120,9 +93,8 @@ def tile_features(rgb: RGB, grey: NDArray[np.uint8], patterns: NDArray[np.uint8]
         Row by row.
     """
     down, across = rgb.shape[0] // TILE, rgb.shape[1] // TILE
-    result = np.zeros((down * across, 64))
-    fine, coarse = _bands(grey)
-    median = _median_densities(rgb)
+    result = np.zeros((down * across, 57))
+    fine, coarse, coarser = _bands(grey)
     pixels = TILE * TILE
     for tile in range(down * across):
         top, left = tile // across * TILE, tile % across * TILE
@@ -130,12 +102,13 @@ def tile_features(rgb: RGB, grey: NDArray[np.uint8], patterns: NDArray[np.uint8]
         counts = np.zeros(_QUANTILE_BINS, np.int64)
         squares = np.zeros(3)
         tissue = 0
-        fine_sum = coarse_sum = 0.0
+        fine_sum = coarse_sum = coarser_sum = 0.0
         for i in range(top, top + TILE):
             for j in range(left, left + TILE):
                 row[_CODE_NUMBER[patterns[i, j]]] += 1
                 fine_sum += fine[i, j]
                 coarse_sum += coarse[i, j]
+                coarser_sum += coarser[i, j]
                 total = 0.0
                 for c in range(3):
                     density = _DENSITY[rgb[i, j, c]]
@@ -154,18 +127,13 @@ def tile_features(rgb: RGB, grey: NDArray[np.uint8], patterns: NDArray[np.uint8]
             row[42 + c] = row[42 + c] / tissue if tissue > 20 else 0.0
         weight = row[42] + row[43] + row[44] + 0.05
         for c in range(3):
-            hue = row[42 + c] / weight
-            row[45 + c] = hue
-            row[48 + c] = hue * hue
-            row[57 + c] = row[42 + c] - median[c]
-        row[51] = row[45] * row[46]
-        row[52] = row[45] * row[47]
-        row[53] = row[46] * row[47]
-        row[54], row[55], row[56] = _quantile(counts, 0.1), _quantile(counts, 0.5), _quantile(counts, 0.9)
-        row[60] = tissue / pixels
+            row[45 + c] = row[42 + c] / weight
+        for k, share in enumerate((0.1, 0.5, 0.9, 0.98)):
+            row[48 + k] = _quantile(counts, share)
+        row[52] = tissue / pixels
         fine_sum, coarse_sum = fine_sum / pixels + NOISE, coarse_sum / pixels + NOISE
-        row[61] = 0.5 * np.log2(fine_sum / coarse_sum)
-        row[62], row[63] = np.log2(fine_sum), np.log2(coarse_sum)
+        row[53] = 0.5 * np.log2(fine_sum / coarse_sum)
+        row[54], row[55], row[56] = np.log2(fine_sum), np.log2(coarse_sum), np.log2(coarser_sum / pixels + NOISE)
     return result
 
 

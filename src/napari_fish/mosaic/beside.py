@@ -21,6 +21,7 @@ NAMES: tuple[str, ...] = (
     *(f"{FEATURES[i]}, beside the slide" for i in (*COLOUR_AND_DETAIL, *UNIFORM)),
     *(f"{FEATURES[i]}, beside the slide's spread" for i in COLOUR_AND_DETAIL),
     *(f"{FEATURES[i]}, beside the patch" for i in COLOUR_AND_DETAIL),
+    *(f"{FEATURES[i]}, beside the patch's least quarter" for i in COLOUR_AND_DETAIL),
     *(f"{FEATURES[i]}, usual on the slide" for i in CONTEXT),
 )
 """Names of the columns of :func:`beside_slide`."""
@@ -45,7 +46,10 @@ def beside_slide(tiles: Floats) -> Floats:
     low, usual, high = np.quantile(tissue, (0.2, 0.5, 0.8), axis=0)
     own, few = list(COLOUR_AND_DETAIL), [*COLOUR_AND_DETAIL, *UNIFORM]
     apart = tiles - usual
-    in_patch = tiles[..., own] - np.median(tiles[..., own], axis=1, keepdims=True)
+    quarter, middle = np.quantile(tiles[..., own], (0.25, 0.5), axis=1)[..., None, :]
+    beside_patch = [tiles[..., own] - middle, tiles[..., own] - quarter]
     context = np.broadcast_to(usual[list(CONTEXT)], (*tiles.shape[:2], len(CONTEXT)))
     spread = (high - low)[own] + LEAST_SPREAD
-    return np.concatenate([tiles, apart[..., few], apart[..., own] / spread, in_patch, context], axis=-1)
+    return np.concatenate(
+        [tiles, apart[..., few], apart[..., own] / spread, *beside_patch, context], axis=-1
+    )

@@ -4,49 +4,102 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from napari_fish.errors import FishError
-from napari_fish.mosaic import make_mosaic, preset
-from napari_fish.mosaic.artefacts import read_filters, shrunk
+from napari_fish.mosaic import MosaicParams, make_mosaic, preset
+from napari_fish.mosaic.artefacts import KINDS, Measurer, read_filters, shrunk
+from napari_fish.mosaic.beside import NAMES
 from napari_fish.mosaic.evaluation import Score, evaluate_demo, score
-from napari_fish.mosaic.examples import PAINTERS
+from napari_fish.mosaic.examples import FIELD_MPP, filled, read_field, resized
+from napari_fish.mosaic.judge import judged
+from napari_fish.mosaic.painting import PAINTERS
 from napari_fish.mosaic.training import TRAINING_SEED
 from napari_fish.slides.demo import DemoSpec, write_glass
 
 from .test_measure import grain
 
 
-@pytest.mark.parametrize("name", ["tiles", "lbp"])
-def test_the_shipped_filters_are_plain_numbers(name: str) -> None:
-    trained = read_filters()[name]
-    assert len(trained.weights) == (64 if name == "tiles" else 128)
-    assert np.isfinite(trained.weights).all()
+def test_the_shipped_filters_are_plain_finite_numbers() -> None:
+    shipped = files("napari_fish.mosaic") / "artefacts.json"
+    assert len(shipped.read_bytes()) < 200_000
+    trained = read_filters()
+    assert len(trained.lbp.weights) == 128
+    assert trained.tiles.features == len(NAMES)
+    assert trained.tiles.kinds == KINDS
 
 
-def test_a_damaged_filter_file_is_refused(tmp_path: Path) -> None:
+def damaged(change: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((files("napari_fish.mosaic") / "artefacts.json").read_text())
+    lbp, tiles = document["filters"]["lbp"], document["filters"]["tiles"]
+    split = next(i for i, feature in enumerate(tiles["feature"]) if feature >= 0)
+    if change == "spread":
+        lbp["spread"][0] = 0
+    elif change == "loop":
+        tiles["right"][split] = split
+    elif change == "beyond":
+        tiles["right"][split] = 10**6
+    elif change == "feature":
+        tiles["feature"][split] = len(NAMES)
+    elif change == "infinite":
+        tiles["value"][split] = float("inf")
+    elif change == "kinds":
+        tiles["kinds"][1] = "mud"
+    elif change == "root":
+        tiles["roots"][0] = -1
+    elif change == "huge":
+        tiles["right"][split] = 10**30
+    return document
+
+
+@pytest.mark.parametrize(
+    "change", ["spread", "loop", "beyond", "feature", "infinite", "kinds", "root", "huge"]
+)
+def test_a_damaged_filter_file_is_refused(tmp_path: Path, change: str) -> None:
     path = tmp_path / "a.json"
-    path.write_text(json.dumps({"filters": {"tiles": {"mean": [1], "spread": [0], "weights": [1]}}}))
+    path.write_text(json.dumps(damaged(change)))
     with pytest.raises(FishError, match="train-artefacts"):
         read_filters(path)
 
 
 @pytest.mark.parametrize("name", PAINTERS)
-def test_painted_artefacts_leave_the_rest_of_the_patch_alone(name: str) -> None:
+def test_painted_artefacts_are_where_they_say(name: str) -> None:
     rgb = grain(5)
     painted, where = PAINTERS[name](rgb, 2.0, np.random.default_rng(3))
     assert painted.shape == rgb.shape
     assert where.any()
     assert (painted[where] != rgb[where]).any(axis=1).mean() > 0.5
-    if name in ("ink", "fold", "dust"):
-        from scipy import ndimage
 
-        far = ~ndimage.binary_dilation(where, iterations=8)
-        far &= ndimage.binary_erosion(np.ones_like(far), iterations=8)
-        assert np.abs(painted[far].astype(int) - rgb[far]).max(initial=0) <= 1 or name == "fold"
+
+SETS = ["amonuseg", "brca", "breakhis", "brecahad", "camelyon", "ebhi", "lc25000", "lunghist", "ocdc", "oral"]
+
+
+@pytest.mark.parametrize("name", [*SETS, "osteosarcoma", "tnbc", "crc_gallery"])
+def test_real_tissue_stays_and_what_is_painted_on_it_goes(real_data: Path, name: str) -> None:
+    part = "validation" if name == "crc_gallery" else "train"
+    images = sorted((real_data / "tissue" / part / name).glob("*/*"))
+    fields = [read_field(images[i]) for i in np.linspace(0, len(images) - 1, 12).astype(int)]
+    clean = [filled(resized(rgb, FIELD_MPP.get(name, 0.5) / 2), 256, "symmetric") for rgb in fields]
+    black = np.full(3, 30, np.uint8)
+    inked = clean[0].copy()
+    inked[:, 40:200] = (0.85 * black + 0.15 * inked[:, 40:200]).astype(np.uint8)
+    soft = ndimage.gaussian_filter(clean[1], (3, 3, 0))
+
+    def reasons(patches: list[np.ndarray]) -> list[str]:
+        measured = [Measurer(MosaicParams())(rgb) for rgb in patches]
+        found, _ = judged(Path("a"), np.zeros((len(patches), 2), np.int64), measured, MosaicParams())
+        return [patch.reason for patch in found]
+
+    assert sum(map(bool, reasons(clean))) == 0
+    dirty = reasons([inked, soft, *clean[2:]])
+    assert dirty[0] == "ink"
+    assert dirty[1] == "blur"
 
 
 def test_shrinking_averages_blocks() -> None:

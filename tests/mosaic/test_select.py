@@ -60,3 +60,16 @@ def test_the_member_nearest_to_each_centre_is_chosen() -> None:
     (member,), (centre,) = representatives(corners, 0.05, 10, 0)
     assert centre.tolist() == [2048, 1536]
     assert corners[member].tolist() in ([2048, 1024], [2048, 2048])
+
+
+def test_a_doubtful_patch_is_chosen_only_where_there_is_no_other() -> None:
+    corners = np.array([(x, y) for x in range(5) for y in range(4)]) * 1024
+    (usual,), _ = representatives(corners, 0.05, 10, 0)
+    doubts = np.zeros(20, bool)
+    doubts[usual] = True
+    (other,), _ = representatives(corners, 0.05, 10, 0, doubts)
+    assert other != usual
+    few, places = representatives(corners[:3], 0.05, 10, 0, np.array([False, True, False]))
+    assert few.tolist() == [0, 2]
+    assert places.tolist() == corners[[0, 2]].tolist()
+    assert representatives(corners[:3], 0.05, 10, 0, np.ones(3, bool))[0].tolist() == [0, 1, 2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,20 +11,23 @@ import pytest
 
 from napari_fish.errors import Cancelled, FishError
 from napari_fish.mosaic import training
-from napari_fish.mosaic.artefacts import read_filters
-from napari_fish.mosaic.training import Clean, train_artefacts
+from napari_fish.mosaic.artefacts import KINDS, read_filters
+from napari_fish.mosaic.examples import Example, example_slide
+from napari_fish.mosaic.training import Source, tile_shows, train_artefacts
+from napari_fish.mosaic.trees import Trees, boosted
 
 from .test_measure import grain
 
 
 @pytest.fixture
 def little_tissue(monkeypatch: pytest.MonkeyPatch) -> None:
-    def patches() -> Iterator[Clean]:
-        for seed in range(3):
-            yield Clean(np.kron(grain(seed, side=128), np.ones((4, 4, 1), np.uint8)), 0.5)
+    def patches(seed: int) -> Iterator[list[Example]]:
+        fields = [np.kron(grain(seed + i, side=128), np.ones((4, 4, 1), np.uint8)) for i in range(3)]
+        for number in range(8):
+            yield list(example_slide(fields, 0.5, np.random.default_rng([seed, number])))
 
-    def sources(data: Path | None, slides: int) -> list[Callable[[], Iterator[Clean]]]:
-        return [patches] * slides
+    def sources(data: Path | None, slides: int) -> dict[str, Source]:
+        return {"demo": lambda: patches(1), "brca": lambda: patches(5)}
 
     monkeypatch.setattr(training, "_sources", sources)
 
@@ -32,20 +35,37 @@ def little_tissue(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_same_examples_give_the_same_plain_numbers(little_tissue: None, tmp_path: Path) -> None:
     done: list[tuple[int, int]] = []
     for name in ("a.json", "b.json"):
-        train_artefacts(tmp_path / name, slides=2, progress=lambda *a: done.append(a))
+        train_artefacts(tmp_path / name, progress=lambda *a: done.append(a))
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
     assert done == [(1, 2), (2, 2)] * 2
     card = json.loads((tmp_path / "a.json").read_text())["card"]
-    assert card["clean patches"] == 6
-    assert card["examples"]["lbp"]["clean"] == 12
-    assert set(read_filters(tmp_path / "a.json")) == {"tiles", "lbp"}
+    assert card["slides"] == 16
+    assert set(card["tiles"]) == set(KINDS)
+    assert any("BRCA" in credit for credit in card["tissue"])
+    assert read_filters(tmp_path / "a.json").tiles.kinds == KINDS
 
 
-def test_the_trained_filter_tells_its_examples_apart(little_tissue: None, tmp_path: Path) -> None:
-    card = train_artefacts(tmp_path / "a.json", slides=2)["card"]
-    dropped = card["share dropped of the examples"]["tiles"]
-    assert dropped["artefact"] > 0.6
-    assert dropped["clean"] < 0.1
+def test_plain_trees_say_what_the_trained_model_says() -> None:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((600, 5)).astype(np.float32)
+    shows = (rows[:, 0] > 0).astype(np.int64) + (rows[:, 1] * rows[:, 2] > 0)
+    options = {"max_iter": 8, "max_leaf_nodes": 6}
+    model = HistGradientBoostingClassifier(early_stopping=False, random_state=0, **options).fit(rows, shows)
+    trees = boosted(rows, shows, ("a", "b", "c"), **options)
+    assert trees(rows) == pytest.approx(model.predict_proba(rows), abs=2e-3)
+    again = Trees.from_dict(json.loads(json.dumps(trees.to_dict())))
+    assert np.array_equal(again(rows), trees(rows))
+
+
+def test_a_tile_is_an_example_of_what_covers_it_and_of_nothing_where_it_is_half_covered() -> None:
+    where = np.zeros((256, 256), bool)
+    where[:64, :64] = True
+    where[:64, 64:70] = True
+    shows = tile_shows(Example(grain(0), "dust", where))
+    assert shows[:3].tolist() == [KINDS.index("debris"), -1, 0]
+    assert (shows[2:] == 0).all()
 
 
 def test_training_can_be_stopped(little_tissue: None, tmp_path: Path) -> None:
@@ -55,7 +75,7 @@ def test_training_can_be_stopped(little_tissue: None, tmp_path: Path) -> None:
 
 
 def test_a_folder_without_tissue_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FishError, match="lc25000"):
+    with pytest.raises(FishError, match="tissue/train/amonuseg"):
         train_artefacts(tmp_path / "a.json", tmp_path, slides=0)
 
 
@@ -63,4 +83,5 @@ def test_the_shipped_filters_say_what_they_were_trained_on() -> None:
     card = json.loads((Path(training.__file__).parent / "artefacts.json").read_text())["card"]
     assert card["seed"] == training.TRAINING_SEED
     assert any("CC BY 3.0" in credit for credit in card["tissue"])
-    assert card["examples"]["tiles"]["artefact"] >= 101
+    assert len(card["tissue"]) == len(training.CREDITS)
+    assert card["tiles"]["clean"] > 10_000

@@ -87,7 +87,7 @@ def train_artefacts(
         Path | None,
         typer.Option("--data", help="Folder with real tissue to paint over, besides demo slides."),
     ] = None,
-    slides: Annotated[int, typer.Option("--slides", min=1, help="How many demo slides to paint over.")] = 24,
+    slides: Annotated[int, typer.Option("--slides", min=1, help="How many demo slides to paint over.")] = 28,
     as_json: Json = False,
 ) -> None:
     """Train the filters that drop pen marks, folds and debris, on examples painted over clean tissue."""
@@ -98,4 +98,4 @@ def train_artefacts(
     if as_json:
         write_json(document["card"])
     else:
-        typer.echo(f"Filters trained on {document['card']['clean patches']} patches are in {output}")
+        typer.echo(f"Filters trained on {document['card']['patches']} patches are in {output}")

@@ -1,9 +1,9 @@
-"""Patches that are not worth keeping: white, inked, folded, dusty or out of focus."""
+"""The trained filters, and what is measured on a patch for them to judge."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.errors import FishError
+from napari_fish.mosaic.beside import NAMES
 from napari_fish.mosaic.measure import (
+    LBP_BINS,
     RGB,
     colour_histograms,
     grey,
@@ -23,10 +25,13 @@ from napari_fish.mosaic.measure import (
 )
 from napari_fish.mosaic.params import MosaicParams
 from napari_fish.mosaic.tiles import TILE, sharpness, tile_features
+from napari_fish.mosaic.trees import Trees
 
 Floats = NDArray[np.float64]
 SHIPPED = "artefacts.json"
 """The trained filters inside the package."""
+KINDS: tuple[str, ...] = ("clean", "ink", "fold", "debris", "blur")
+"""What a tile may show; all but the first are reasons to leave a patch out."""
 SHRINK = 4
 """A patch is measured at this fraction of its working scale: 5x for 20x."""
 
@@ -41,57 +46,61 @@ class Filter:
         Of the features; a spread is never 0.
     bias : float
         Added to the weighted sum.
-    rank : int
-        0: one row of features a patch. Else: the probability of a patch is that of its ``rank``-th
-        most suspicious tile.
     """
 
     mean: Floats
     spread: Floats
     weights: Floats
     bias: float
-    rank: int = 0
 
     def __call__(self, features: Floats) -> Floats:
         """Return the probability that each row, shape (rows, features), shows an artefact."""
         total = ((features - self.mean) / self.spread) @ self.weights + self.bias
         return np.asarray(1 / (1 + np.exp(-np.clip(total, -50, 50))))
 
-    def of_patch(self, features: Floats) -> float:
-        """Return the probability for one patch."""
-        each = np.sort(self(features))
-        return float(each[-min(self.rank, len(each))] if self.rank else each[0])
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers for JSON."""
         lists = {
             name: [float(f"{v:.6g}") for v in getattr(self, name)] for name in ("mean", "spread", "weights")
         }
-        return {**lists, "bias": float(f"{self.bias:.6g}"), "rank": self.rank}
+        return {**lists, "bias": float(f"{self.bias:.6g}")}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Filter:
         """Return the filter that :meth:`to_dict` wrote."""
         mean, spread, weights = (np.asarray(values[n], np.float64) for n in ("mean", "spread", "weights"))
-        if not (mean.ndim == 1 and mean.shape == spread.shape == weights.shape and (spread > 0).all()):
-            raise ValueError("mean, spread and weights must be lists of one length, spreads positive")
-        return cls(mean, spread, weights, float(values["bias"]), int(values["rank"]))
+        sound = mean.shape == spread.shape == weights.shape == (LBP_BINS,) and (spread > 0).all()
+        if not (sound and np.isfinite([*mean, *spread, *weights, float(values["bias"])]).all()):
+            raise ValueError(f"mean, spread and weights must be {LBP_BINS} finite numbers each, spreads positive")
+        return cls(mean, spread, weights, float(values["bias"]))
 
 
-def read_filters(path: Path | None = None) -> dict[str, Filter]:
-    """Read trained filters by name; those inside the package by default."""
-    return dict(_shipped()) if path is None else _parse(path.read_text(encoding="utf-8"), str(path))
+@dataclass(frozen=True, eq=False)
+class Filters:
+    """What ``train-artefacts`` makes: the paper's filter on texture, and the trees that judge tiles."""
+
+    lbp: Filter
+    tiles: Trees
+
+
+def read_filters(path: Path | None = None) -> Filters:
+    """Read trained filters; those inside the package by default."""
+    return _shipped() if path is None else _parse(path.read_text(encoding="utf-8"), str(path))
 
 
 @cache
-def _shipped() -> dict[str, Filter]:
+def _shipped() -> Filters:
     return _parse((files("napari_fish.mosaic") / SHIPPED).read_text(encoding="utf-8"), SHIPPED)
 
 
-def _parse(text: str, name: str) -> dict[str, Filter]:
+def _parse(text: str, name: str) -> Filters:
     try:
-        return {key: Filter.from_dict(values) for key, values in json.loads(text)["filters"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        values = json.loads(text)["filters"]
+        trees = Trees.from_dict(values["tiles"])
+        if (trees.kinds, trees.features) != (KINDS, len(NAMES)):
+            raise ValueError(f"the trees must tell {', '.join(KINDS)} apart by {len(NAMES)} features")
+        return Filters(Filter.from_dict(values["lbp"]), trees)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise FishError(
             f"{name}: these are not trained artefact filters ({error}). Make them anew with train-artefacts."
         ) from error
@@ -106,13 +115,16 @@ class Measured:
     histogram : ndarray of float32, shape (768,)
         Pixels of each red, green and blue, 256 bins each, at 5x.
     white, artefact, focus : float
-        As in :class:`~napari_fish.mosaic.values.Patch`.
+        As in :class:`~napari_fish.mosaic.values.Patch`; an artefact is known here only to the paper's filter.
+    tiles : ndarray of float32, shape (tiles, len(FEATURES)), or None
+        The parts of the patch, to be judged beside the whole slide.
     """
 
     histogram: NDArray[np.float32]
     white: float
-    artefact: float
-    focus: float
+    artefact: float = 0.0
+    focus: float = 0.0
+    tiles: NDArray[np.float32] | None = None
 
 
 class Measurer:
@@ -126,23 +138,22 @@ class Measurer:
 
     def __init__(self, params: MosaicParams) -> None:
         self.params = params
-        self.filter = read_filters()[params.artefact_model] if params.artefacts != "off" else None
         self.side = params.patch // SHRINK
         """Side in px at which a patch must be read."""
 
     def __call__(self, rgb: RGB) -> Measured:
         """Measure a patch of shape (side, side, 3)."""
         image = grey(rgb)
-        patterns = local_patterns(image) if self.filter is not None else None
-        artefact = focus = 0.0
-        if self.filter is not None and patterns is not None:
-            if self.params.artefact_model == "lbp":
-                artefact = self.filter.of_patch(pattern_histogram(patterns)[None])
-            elif min(image.shape) >= TILE:
-                tiles = tile_features(rgb, image, patterns)
-                artefact, focus = self.filter.of_patch(tiles), sharpness(tiles)
-        white = white_share(image, self.params.white_level)
-        return Measured(colour_histograms(rgb), white, artefact, focus)
+        known = Measured(colour_histograms(rgb), white_share(image, self.params.white_level))
+        if self.params.artefacts == "off":
+            return known
+        if self.params.artefact_model == "lbp":
+            patterns = pattern_histogram(local_patterns(image))
+            return replace(known, artefact=float(read_filters().lbp(patterns[None])[0]))
+        if min(image.shape) < TILE:
+            return known
+        tiles = tile_features(rgb, image, local_patterns(image))
+        return replace(known, focus=sharpness(tiles), tiles=tiles.astype(np.float32))
 
 
 def shrunk(rgb: RGB, factor: int) -> RGB:

@@ -1,155 +1,177 @@
-"""Artefacts painted over clean tissue, to train the filters on."""
+"""Slides made of fields of clean tissue, each its own laboratory's, some patches painted over."""
 
 from __future__ import annotations
 
 import io
-import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
 from napari_fish.mosaic.measure import RGB
+from napari_fish.mosaic.painting import PAINTERS, Mask
 
-Field = NDArray[np.float32]
-Mask = NDArray[np.bool_]
-INKS: tuple[tuple[float, float, float], ...] = (
-    (1.3, 0.4, 1.0),
-    (1.6, 0.9, 0.25),
-    (1.2, 1.2, 1.1),
-    (0.12, 1.2, 1.0),
-    (1.0, 1.3, 0.4),
-    (1.3, 0.6, 0.5),
+Floats = NDArray[np.float64]
+SIDE = 256
+"""Side of a patch in px as it is measured."""
+MPP = 2.0
+"""µm per px of a patch as it is measured."""
+OFTEN = ("ink", "ink", "ink", "fold", "fold", "fold", "dust", "dust", "bubble", "edge", "blur")
+"""What is painted, as often as it stands here: ink and folds have most faces."""
+LEAST_CHANGE = 18.0
+"""Mean change of brightness, of 255, below which paint is not worth learning."""
+FIELD_MPP: dict[str, float] = {"breakhis": 0.25, "ebhi": 0.25, "osteosarcoma": 1.0}
+"""µm per px of the sets of tissue; 0.5 for all others."""
+HAEMATOXYLIN_EOSIN = np.array([[0.65, 0.70, 0.29], [0.07, 0.99, 0.11]])
+STAINS: tuple[tuple[tuple[float, float, float], tuple[float, float, float]], ...] = (
+    ((0.65, 0.70, 0.29), (0.27, 0.57, 0.78)),
+    ((0.60, 0.62, 0.50), (0.18, 0.93, 0.32)),
+    ((0.80, 0.58, 0.15), (0.10, 0.74, 0.66)),
+    ((0.75, 0.60, 0.28), (0.45, 0.85, 0.28)),
+    ((0.30, 0.80, 0.52), (0.85, 0.50, 0.17)),
+    ((0.55, 0.60, 0.58), (0.50, 0.62, 0.60)),
 )
-"""Optical densities of green, blue, black, red, violet and turquoise pens (natural logarithm)."""
-JPEG_QUALITY = 85
+"""Pairs of stains as absorptions of red, green and blue: haematoxylin with DAB, PAS, eosin gone orange,
+Giemsa, trichrome, silver."""
 
 
-def restained(rgb: RGB, rng: np.random.Generator) -> RGB:
-    """Make tissue paler, darker or of another hue, as other laboratories do."""
-    density = -np.log((rgb.astype(np.float32) + 1) / 256)
-    factor = rng.uniform(0.55, 1.35) * rng.uniform(0.88, 1.12, 3)
-    return _whole(256 * np.exp(-density * factor.astype(np.float32)) - 0.5)
+@dataclass(frozen=True)
+class Example:
+    """A patch of shape (256, 256, 3) at 5x, what was painted on it, and where."""
+
+    rgb: RGB
+    kind: str = ""
+    where: Mask | None = None
 
 
-def compressed(rgb: RGB) -> RGB:
+def read_field(path: Path) -> RGB:
+    """Read an image."""
+    from PIL import Image
+
+    with Image.open(path) as file:
+        return np.asarray(file.convert("RGB"))
+
+
+def example_slide(fields: Sequence[Path | RGB], mpp: float, rng: np.random.Generator) -> Iterator[Example]:
+    """Yield the patches of a slide made of some of a laboratory's images, none, or up to 45 %, painted over."""
+    count = int(rng.integers(8, 20)) if rng.random() < 0.85 else int(rng.integers(1, 8))
+    if rng.random() < 0.6:
+        start = int(rng.integers(len(fields)))
+        chosen = [fields[(start + i) % len(fields)] for i in range(count)]
+    else:
+        chosen = [fields[i] for i in rng.integers(len(fields), size=count)]
+    resample = _resampling(mpp, rng)
+    small = (resample(f if isinstance(f, np.ndarray) else read_field(f)) for f in chosen)
+    yield from dirtied(small, rng)
+
+
+def dirtied(patches: Iterator[RGB], rng: np.random.Generator) -> Iterator[Example]:
+    """Stain the patches of a slide otherwise, paint on some, and take the picture again."""
+    dirt = rng.uniform(0.08, 0.45) if rng.random() < 0.65 else 0.0
+    stain = _Stain(rng)
+    softness = rng.uniform(0.3, 1.1) if rng.random() < 0.3 else 0.0
+    quality = int(rng.integers(50, 96)) if rng.random() < 0.6 else 0
+    uneven = rng.random() < 0.25
+    for rgb in patches:
+        rgb = stain(rgb, rng.uniform(0.85, 1.18) * rng.uniform(0.95, 1.05, 3) if uneven else np.ones(3))
+        if softness:
+            rgb = _rounded(ndimage.gaussian_filter(rgb.astype(np.float32), (softness, softness, 0)))
+        kind, where = "", None
+        if rng.random() < dirt:
+            kind = str(rng.choice(OFTEN))
+            painted, where = PAINTERS[kind](rgb, MPP, rng)
+            if kind != "blur" and not _visible(rgb, painted, where):
+                continue
+            rgb = painted
+        yield Example(compressed(rgb, quality) if quality else rgb, kind, where)
+
+
+def _visible(rgb: RGB, painted: RGB, where: Mask) -> bool:
+    """Say whether a person would see what was painted: pale ink on dark tissue teaches nothing."""
+    change = np.abs(painted[where].astype(np.int16) - rgb[where])
+    return bool(change.size and change.mean() >= LEAST_CHANGE)
+
+
+class _Stain:
+    """What another laboratory makes of the same tissue: another strength, white balance, or pair of stains."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.turn = np.eye(3)
+        self.least = 0.0
+        if rng.random() < 0.35:
+            pair = np.asarray(STAINS[int(rng.integers(len(STAINS)))]) + rng.normal(0, 0.04, (2, 3))
+            # The second stain is often sparse: an immunostain marks some cells, and nothing else.
+            self.least = rng.uniform(0, 0.5)
+            self.turn = _with_residual(pair) * rng.uniform(0.6, 1.3, (3, 1))
+        self.second = np.linalg.inv(_with_residual(HAEMATOXYLIN_EOSIN))
+        self.strength = rng.uniform(0.5, 1.6) * rng.uniform(0.85, 1.15, 3) if rng.random() < 0.7 else np.ones(3)
+        self.glass = rng.uniform(0.82, 1.0) * rng.uniform(0.94, 1.0, 3) if rng.random() < 0.4 else np.ones(3)
+
+    def __call__(self, rgb: RGB, factor: Floats) -> RGB:
+        density = -np.log((rgb.astype(np.float32) + 1) / 256)
+        if self.turn is not None and not np.array_equal(self.turn, np.eye(3)):
+            amounts = np.maximum(density @ self.second.astype(np.float32), 0)
+            amounts[..., 1] = np.maximum(amounts[..., 1] - self.least, 0) * (1 + self.least)
+            amounts[..., 2] *= 0.3
+            density = amounts @ self.turn.astype(np.float32)
+        density = density * (self.strength * factor).astype(np.float32)
+        return _rounded(256 * self.glass.astype(np.float32) * np.exp(-density) - 0.5)
+
+
+def _with_residual(pair: Floats) -> Floats:
+    """Return two stains and what is neither, each of length 1."""
+    rows = np.vstack([pair, np.abs(np.cross(*pair))])
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+class _resampling:
+    """How fields become patches at 5x on one slide: at which scale, how sharp, mirrored or tiled."""
+
+    def __init__(self, mpp: float, rng: np.random.Generator) -> None:
+        self.rng = rng
+        scale = 1.0 if rng.random() < 0.4 else 2 ** rng.uniform(-1, 1)
+        self.mpp = float(np.clip(mpp * scale, 0.2, 1.2))
+        self.way = str(rng.choice(["area", "area", "area", "nearest", "bicubic", "soft"]))
+        self.fill = "symmetric" if rng.random() < 0.7 else "wrap"
+
+    def __call__(self, rgb: RGB) -> RGB:
+        """Return a patch of shape (256, 256, 3)."""
+        return filled(resized(rgb, self.mpp / MPP, self.way), SIDE, self.fill, self.rng)
+
+
+def resized(rgb: RGB, scale: float, way: str = "area") -> RGB:
+    """Resample an image."""
+    from PIL import Image
+
+    ways = {"area": 4, "soft": 4, "nearest": 0, "bicubic": 3}
+    size = [max(8, round(n * scale)) for n in rgb.shape[1::-1]]
+    image = Image.fromarray(rgb)
+    if way == "soft":
+        image = image.resize([max(4, round(0.7 * n)) for n in size], Image.Resampling.BOX)
+        return np.asarray(image.resize(size, Image.Resampling.BICUBIC))
+    return np.asarray(image.resize(size, Image.Resampling(ways[way])))
+
+
+def filled(rgb: RGB, side: int, fill: str, rng: np.random.Generator | None = None) -> RGB:
+    """Cut a square out of an image, which is mirrored or tiled where it is smaller."""
+    rows, columns = (max(0, side - n) for n in rgb.shape[:2])
+    if rows or columns:
+        rgb = np.pad(rgb, ((0, rows), (0, columns), (0, 0)), mode=fill)  # type: ignore[call-overload]
+    y, x = (0 if rng is None else int(rng.integers(n - side + 1)) for n in rgb.shape[:2])
+    return np.ascontiguousarray(rgb[y : y + side, x : x + side])
+
+
+def compressed(rgb: RGB, quality: int) -> RGB:
     """Return what JPEG leaves of an image."""
     from PIL import Image
 
     file = io.BytesIO()
-    Image.fromarray(rgb).save(file, "JPEG", quality=JPEG_QUALITY)
+    Image.fromarray(rgb).save(file, "JPEG", quality=quality)
     return np.asarray(Image.open(file))
 
 
-def ink(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
-    """Draw a translucent stroke of a felt pen, 100 to 500 µm wide."""
-    colour = (
-        np.asarray(INKS[int(rng.integers(len(INKS)))]) * rng.uniform(0.75, 1.25, 3) * rng.uniform(0.5, 1.4)
-    )
-    inside = _band(rgb.shape[:2], mpp, rng, rng.uniform(50, 250))
-    amount = 0.9 + 0.12 * _clouds(rgb.shape[:2], rng, 90 / mpp) + 0.3 * np.exp(-np.clip(inside, 0, None) / 12)
-    cover = np.clip(amount, 0.4, 2) * _smooth(inside, 3.0)
-    return _darkened(rgb, cover[..., None] * colour.astype(np.float32)), inside > 0
-
-
-def fold(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
-    """Lay a strip of tissue, 40 to 160 µm wide, over its neighbour."""
-    half = rng.uniform(20, 80)
-    inside = _band(rgb.shape[:2], mpp, rng, half)
-    shift = [round(s) for s in rng.uniform(-2, 2, 2) * half / mpp]
-    other = np.roll(rgb if rng.random() < 0.5 else rgb[::-1], shift, axis=(0, 1))
-    tissue = -np.log((rgb.min(axis=2).astype(np.float32) + 1) / 256) > 0.1
-    density = -np.log((np.minimum(other, 235).astype(np.float32) + 1) / 256)
-    crease = np.exp(-((inside - 3) ** 2) / 20)[..., None] * rng.uniform(0, 0.4)
-    cover = _smooth(inside, 2.0)[..., None] * (density + crease)
-    strip = inside > 0
-    return _darkened(rgb, cover * ndimage.binary_closing(tissue, iterations=3)[..., None]), strip & tissue
-
-
-def dust(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
-    """Scatter dark specks, 10 to 100 µm wide, over part of the patch."""
-    rows, columns = rgb.shape[:2]
-    y, x = np.ogrid[:rows, :columns]
-    inside = np.full((rows, columns), -1e3, np.float32)
-    centre = rng.uniform(0.2, 0.8, 2) * (rows, columns)
-    for _ in range(int(rng.integers(8, 30))):
-        cy, cx = centre + rng.normal(0, 80 / mpp, 2)
-        radius = rng.uniform(5, 50) * rng.uniform(0.3, 1)
-        distance = np.hypot((y - cy) * rng.uniform(0.6, 1.6), x - cx) * mpp
-        np.maximum(inside, radius - distance, out=inside)
-    inside += 3 * _clouds((rows, columns), rng, 12 / mpp)
-    colour = rng.uniform(0.8, 2.0) * np.asarray([0.95, 1.0, 1.1])
-    return _darkened(rgb, _smooth(inside, 3.0)[..., None] * colour.astype(np.float32)), inside > 0
-
-
-def edge(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
-    """Lay the edge of the coverslip across: a dark line, and a duller, blurred side beyond it."""
-    inside = _band(rgb.shape[:2], mpp, rng, 1e4, through=True)
-    beyond = ndimage.gaussian_filter(rgb.astype(np.float32), (4 / mpp, 4 / mpp, 0))
-    side = _smooth(inside, 4.0)[..., None]
-    mixed = _whole(rgb.astype(np.float32) + side * (0.88 * beyond - rgb))
-    line = rng.uniform(0.8, 2.0) * np.exp(-((inside / rng.uniform(8, 25)) ** 2))
-    return _darkened(mixed, line[..., None].repeat(3, axis=2).astype(np.float32)), np.abs(inside) < 30
-
-
-def blur(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
-    """Put the whole patch out of focus by 2.5 to 6 µm."""
-    sigma = rng.uniform(2.5, 6.0) / mpp
-    soft = ndimage.gaussian_filter(rgb.astype(np.float32), (sigma, sigma, 0), truncate=2.5)
-    return (soft + 0.5).astype(np.uint8), np.ones(rgb.shape[:2], bool)
-
-
-PAINTERS: dict[str, Callable[[RGB, float, np.random.Generator], tuple[RGB, Mask]]] = {
-    "ink": ink,
-    "fold": fold,
-    "dust": dust,
-    "edge": edge,
-    "blur": blur,
-}
-"""Each takes a patch of shape (rows, columns, 3), its µm per px and a generator of random numbers, and
-returns the painted patch and where it was painted."""
-
-
-def _band(
-    shape: tuple[int, int], mpp: float, rng: np.random.Generator, half: float, through: bool = False
-) -> Field:
-    """Return the signed distance in µm into a bent band that crosses the patch, positive inside."""
-    rows, columns = shape
-    y, x = np.ogrid[:rows, :columns]
-    centre = rng.uniform(0.25, 0.75, 2) * (rows, columns)
-    angle = rng.uniform(0, 2 * math.pi)
-    u = ((x - centre[1]) * math.cos(angle) + (y - centre[0]) * math.sin(angle)) * mpp
-    v = ((y - centre[0]) * math.cos(angle) - (x - centre[1]) * math.sin(angle)) * mpp
-    v = v + rng.normal(0, 0.0006) * u**2 + 4 * _clouds(shape, rng, 60 / mpp)
-    if through:
-        return np.asarray(v, np.float32)
-    inside = half - np.abs(v)
-    if rng.random() < 0.4:
-        # The stroke ends inside the patch.
-        inside = np.minimum(inside, u + rng.uniform(0, 150))
-    return np.asarray(inside, np.float32)
-
-
-def _clouds(shape: tuple[int, int], rng: np.random.Generator, wavelength: float) -> Field:
-    """Return smooth noise of standard deviation 1."""
-    knots = [math.ceil(side / max(1.0, wavelength / 2)) + 3 for side in shape]
-    coarse = rng.standard_normal(knots)
-    zoom = [(side + 1) / (knot - 2) for side, knot in zip(shape, knots, strict=True)]
-    fine = ndimage.zoom(coarse, zoom, order=1, grid_mode=False)[: shape[0], : shape[1]]
-    return np.asarray(fine / max(1e-6, float(fine.std())), np.float32)
-
-
-def _smooth(inside: Field, width: float) -> Field:
-    """Rise from 0 to 1 over ``width`` µm on either side of an edge."""
-    t = np.clip(inside / (2 * width) + 0.5, 0, 1)
-    return np.asarray(t * t * (3 - 2 * t), np.float32)
-
-
-def _darkened(rgb: RGB, density: NDArray[np.floating[Any]]) -> RGB:
-    return _whole((rgb.astype(np.float32) + 1) * np.exp(-density) - 0.5)
-
-
-def _whole(values: NDArray[np.floating[Any]]) -> RGB:
-    return np.asarray(np.clip(values, 0, 255), np.uint8)
+def _rounded(values: NDArray[np.float32]) -> RGB:
+    return np.asarray(np.clip(values + 0.5, 0, 255), np.uint8)

@@ -10,86 +10,109 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.errors import NoTissue
-from napari_fish.mosaic.artefacts import Measured
+from napari_fish.mosaic.artefacts import KINDS, Measured, read_filters
+from napari_fish.mosaic.beside import beside_slide
 from napari_fish.mosaic.params import MosaicParams
+from napari_fish.mosaic.tiles import COARSE, FEATURES, TISSUE_SHARE
 from napari_fish.mosaic.values import Patch
 
-THRESHOLD = 0.5
-"""Probability above which a patch counts as an artefact."""
-LEAST_FOCUS = -1.3
-"""Sharpness below which a patch is out of focus, unless its slide is soft throughout."""
-MOST_FORGIVEN = 2.5
-"""Log odds by which a slide's own stain may excuse its patches: what is surely ink stays ink."""
-SOFTER = 0.4
-"""A blurred patch is at least so much less sharp (in log2) than the sharpest quarter of its slide."""
-SURELY_DEBRIS = 0.9
-"""A slide on which every patch is an artefact with at least this probability has no tissue."""
+RANK = 3
+"""A patch is as suspicious as its third most suspicious tile: one odd tile is no artefact."""
+THRESHOLDS: dict[str, dict[str, float]] = {
+    "tiles": {"normal": 0.95, "strict": 0.7},
+    "lbp": {"normal": 0.5, "strict": 0.3},
+}
+"""Probability above which a patch is left out, by filter and strictness."""
+SURE = 0.999
+"""The same where more than half of a slide would go: then it is more likely the filter that errs."""
+FLAT = 1.0
+"""Contrast, as log2 of a variance in grey levels, below which a tile shows one colour and nothing else."""
+DARK = 0.8
+"""Optical density (natural logarithm, summed over red, green and blue) of ink, however pale."""
 
 
 def judged(
     slide: Path, places: NDArray[np.int64], measured: Sequence[Measured], params: MosaicParams
 ) -> tuple[list[Patch], bool]:
     """Return the patches with the reasons to leave them out, and whether one had to be taken back."""
-    measured = _for_this_stain(measured, params)
-    sharp = _focus_limit(measured, params)
+    measured, kinds = _suspected(measured, params)
+    limit = _limit(measured, params)
     patches = [
-        patch_of(int(x), int(y), value, _reason(value, params, sharp))
-        for (x, y), value in zip(places, measured, strict=True)
+        patch_of(int(x), int(y), value, _reason(value, kind, params, limit))
+        for (x, y), value, kind in zip(places, measured, kinds, strict=True)
     ]
     if not all(patch.reason for patch in patches):
         return patches, False
-    if all(patch.reason == "artefact" and patch.artefact >= SURELY_DEBRIS for patch in patches):
+    if all(patch.reason != "white" and _bare(value) for patch, value in zip(patches, measured, strict=True)):
         raise NoTissue(
             f"{slide}: no tissue found; all {len(patches)} patches show pen marks or debris. "
             "If this is tissue, switch the artefact filter off."
         )
-    # A slide with tissue must be found by somebody: the sharpest of the blurred, else the least white,
-    # else the least suspicious patch comes back.
+    # A slide with tissue must be found by somebody: the least suspicious patch comes back, else the least white.
     best = max(range(len(patches)), key=lambda i: (*_merit(patches[i]), -i))
     patches[best] = replace(patches[best], reason="")
     return patches, True
 
 
-def _for_this_stain(measured: Sequence[Measured], params: MosaicParams) -> Sequence[Measured]:
-    """Judge artefacts against what is usual on this slide: a dark stain is no fold on every patch."""
-    seen = [value.artefact for value in measured if value.white <= params.white_share]
-    if params.artefact_model != "tiles" or params.artefacts == "off" or not seen:
-        return measured
-    shift = float(np.clip(np.median(_log_odds(seen)) + 1.0, 0, MOST_FORGIVEN))
-    odds = _log_odds([value.artefact for value in measured]) - shift
-    probabilities = 1 / (1 + np.exp(-odds))
-    return [replace(v, artefact=float(p)) for v, p in zip(measured, probabilities, strict=True)]
+def doubtful(patch: Patch, params: MosaicParams) -> bool:
+    """Say whether a patch that stayed would have gone had the filter been strict."""
+    judged_by_tiles = params.artefacts != "off" and params.artefact_model == "tiles"
+    return judged_by_tiles and patch.artefact > THRESHOLDS["tiles"]["strict"]
 
 
-def _log_odds(probabilities: Sequence[float]) -> NDArray[np.float64]:
-    p = np.clip(np.asarray(probabilities, np.float64), 1e-9, 1 - 1e-9)
-    return np.asarray(np.log(p / (1 - p)))
+def _suspected(measured: Sequence[Measured], params: MosaicParams) -> tuple[list[Measured], list[str]]:
+    """Judge all patches beside one another: how likely each shows an artefact, and of which kind."""
+    tiles = [value.tiles for value in measured if value.tiles is not None and value.white <= params.white_share]
+    kinds = ["artefact"] * len(measured)
+    result = list(measured)
+    if not tiles:
+        return result, kinds
+    rows = beside_slide(np.stack(tiles).astype(np.float64))
+    found = read_filters().tiles(rows.reshape(-1, rows.shape[-1])).reshape(*rows.shape[:2], len(KINDS))
+    seen = iter(found)
+    for number, value in enumerate(measured):
+        if value.tiles is None or value.white > params.white_share:
+            continue
+        each = next(seen)
+        worst = np.argsort(-(1 - each[:, 0]), kind="stable")[:RANK]
+        kinds[number] = KINDS[1 + int(np.argmax(each[worst, 1:].sum(axis=0)))]
+        likely = 1.0 if _bare(value) else 1 - float(each[worst[-1], 0])
+        result[number] = replace(value, artefact=likely)
+        if _bare(value):
+            kinds[number] = "ink"
+    return result, kinds
+
+
+def _limit(measured: Sequence[Measured], params: MosaicParams) -> float:
+    """Return the probability above which patches of this slide are left out."""
+    if params.artefacts == "off":
+        return 1.0
+    limit = THRESHOLDS[params.artefact_model][params.artefacts]
+    seen = np.array([value.artefact for value in measured if value.white <= params.white_share])
+    most = params.artefact_model == "tiles" and len(seen) > 0 and np.mean(seen > limit) > 0.5
+    return max(limit, SURE) if most else limit
+
+
+def _bare(value: Measured) -> bool:
+    """Say whether a patch holds nothing but one dark colour, or glass: all ink, or all black."""
+    if value.tiles is None:
+        return False
+    glass = value.tiles[:, TISSUE_SHARE] < 0.02
+    density = value.tiles[:, FEATURES.index("10 % density")]
+    ink = (value.tiles[:, COARSE] < FLAT) & (density > DARK)
+    return bool(ink.any() and (glass | ink).mean() >= 0.75)
 
 
 def _merit(patch: Patch) -> tuple[int, float]:
     """Rank a dropped patch among others: the higher, the better."""
-    merits = {"artefact": (0, -patch.artefact), "white": (1, -patch.white), "blur": (2, patch.focus)}
-    return merits[patch.reason]
+    return (0, -patch.white) if patch.reason == "white" else (1, -patch.artefact)
 
 
-def _focus_limit(measured: Sequence[Measured], params: MosaicParams) -> float:
-    """Return the sharpness below which a patch of this slide is out of focus."""
-    seen = [value.focus for value in measured if value.white <= params.white_share]
-    # Of a slide that is soft throughout, by its scanner or a wrong mpp, the best is still worth having.
-    return min(LEAST_FOCUS, float(np.quantile(seen, 0.75)) - SOFTER) if seen else LEAST_FOCUS
-
-
-def _reason(value: Measured, params: MosaicParams, sharp: float) -> str:
+def _reason(value: Measured, kind: str, params: MosaicParams, limit: float) -> str:
     """Say why a patch is dropped, or return the empty string."""
     if value.white > params.white_share:
         return "white"
-    if params.artefacts == "off":
-        return ""
-    if value.artefact > THRESHOLD:
-        return "artefact"
-    if params.artefact_model == "tiles" and value.focus < sharp:
-        return "blur"
-    return ""
+    return kind if value.artefact > limit else ""
 
 
 def patch_of(x: int, y: int, value: Measured, reason: str = "", cluster: int = -1) -> Patch:

@@ -12,7 +12,7 @@ from napari_fish.mosaic.artefacts import Measured, Measurer
 from napari_fish.mosaic.contours import within
 from napari_fish.mosaic.covering import covering_patches
 from napari_fish.mosaic.grid import Block, blocks, centred_patch, patch_size, patches_on
-from napari_fish.mosaic.judge import judged, patch_of
+from napari_fish.mosaic.judge import doubtful, judged, patch_of
 from napari_fish.mosaic.masks import MaskLike, tissue_from_mask
 from napari_fish.mosaic.params import MosaicParams
 from napari_fish.mosaic.reading import Progress, ShouldStop, known_mpp, overlapped
@@ -166,7 +166,8 @@ def _chosen(candidates: Sequence[Patch], params: MosaicParams, reader: _Reader) 
     for cluster in sorted({patch.cluster for patch in candidates}):
         own = [patch for patch in candidates if patch.cluster == cluster]
         corners = np.array([(patch.x, patch.y) for patch in own], np.int64)
-        nearest, middle = representatives(corners, params.share, params.n_init, params.seed)
+        doubts = np.array([doubtful(patch, params) for patch in own])
+        nearest, middle = representatives(corners, params.share, params.n_init, params.seed, doubts)
         members += [own[i] for i in nearest]
         if params.representative == "centre":
             for x, y in middle.tolist():

@@ -59,7 +59,11 @@ def colour_clusters(
 
 
 def representatives(
-    corners: NDArray[np.int64], share: float, n_init: int, seed: int
+    corners: NDArray[np.int64],
+    share: float,
+    n_init: int,
+    seed: int,
+    doubtful: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Choose the patches that stand for one colour cluster.
 
@@ -71,6 +75,8 @@ def representatives(
         Choose this share of them, rounded down; all of them when that is none.
     n_init, seed : int
         As in :func:`kmeans`.
+    doubtful : ndarray of bool, shape (n,), optional
+        Patches that are chosen only where there is no other.
 
     Returns
     -------
@@ -81,12 +87,15 @@ def representatives(
     """
     # The tiny addition keeps int(0.05 * 20) from being 0 for shares that binary fractions miss.
     count = int(share * len(corners) + 1e-9)
+    sound = np.ones(len(corners), bool) if doubtful is None or doubtful.all() else ~doubtful
     if count == 0:
-        return np.arange(len(corners)), corners
+        members = np.nonzero(sound)[0]
+        return members, corners[members]
     labels, centres = kmeans(corners.astype(np.float64), count, n_init, seed)
     members = np.empty(len(centres), np.int64)
     for cluster, centre in enumerate(centres):
         own = np.nonzero(labels == cluster)[0]
+        own = own[sound[own]] if sound[own].any() else own
         distance = ((corners[own] - centre) ** 2).sum(axis=1)
         members[cluster] = own[np.argmin(distance)]
     order = np.lexsort((corners[members, 0], corners[members, 1]))

@@ -34,7 +34,7 @@ class Patch:
     white : float
         Share of white pixels, 0 to 1.
     artefact : float
-        Probability, 0 to 1, that it shows ink, a fold or debris; 0 when that was not asked.
+        Probability, 0 to 1, that it shows ink, a fold, debris or blur; 0 when that was not asked.
     focus : float
         Sharpness: log2 of the contrast at 2 µm over that at 4 to 8 µm.
     reason : str

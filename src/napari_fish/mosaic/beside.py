@@ -1,0 +1,55 @@
+"""Tiles beside what is usual on their slide and in their patch."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_fish.mosaic.tiles import FEATURES, TISSUE_SHARE
+
+Floats = NDArray[np.float64]
+COLOUR_AND_DETAIL = tuple(range(FEATURES.index("mean density R"), len(FEATURES)))
+UNIFORM = tuple(FEATURES.index(f"pattern {code}") for code in (0, 1, 3, 7, 15, 31, 63, 127, 255))
+CONTEXT = tuple(
+    FEATURES.index(name)
+    for name in ("median density", "sharpness", "contrast at 2 µm", "contrast at 4 to 8 µm")
+)
+LEAST_SPREAD = 0.02
+"""Added to what is usual spread, so that a slide that is the same all over does not make mountains of noise."""
+NAMES: tuple[str, ...] = (
+    *FEATURES,
+    *(f"{FEATURES[i]}, beside the slide" for i in (*COLOUR_AND_DETAIL, *UNIFORM)),
+    *(f"{FEATURES[i]}, beside the slide's spread" for i in COLOUR_AND_DETAIL),
+    *(f"{FEATURES[i]}, beside the patch" for i in COLOUR_AND_DETAIL),
+    *(f"{FEATURES[i]}, beside the patch's least quarter" for i in COLOUR_AND_DETAIL),
+    *(f"{FEATURES[i]}, usual on the slide" for i in CONTEXT),
+)
+"""Names of the columns of :func:`beside_slide`."""
+
+
+def beside_slide(tiles: Floats) -> Floats:
+    """Describe each tile of a slide by itself and beside what is usual there.
+
+    Parameters
+    ----------
+    tiles : ndarray, shape (patches, tiles, features)
+        As :func:`~napari_fish.mosaic.tiles.tile_features` gives them, for all patches of a slide.
+
+    Returns
+    -------
+    ndarray, shape (patches, tiles, len(NAMES))
+        What is usual is a median, over those tiles of the slide that are tissue.
+    """
+    every = tiles.reshape(-1, tiles.shape[-1])
+    share = every[:, TISSUE_SHARE]
+    tissue = every[share >= min(0.3, float(np.median(share)))]
+    low, usual, high = np.quantile(tissue, (0.2, 0.5, 0.8), axis=0)
+    own, few = list(COLOUR_AND_DETAIL), [*COLOUR_AND_DETAIL, *UNIFORM]
+    apart = tiles - usual
+    quarter, middle = np.quantile(tiles[..., own], (0.25, 0.5), axis=1)[..., None, :]
+    beside_patch = [tiles[..., own] - middle, tiles[..., own] - quarter]
+    context = np.broadcast_to(usual[list(CONTEXT)], (*tiles.shape[:2], len(CONTEXT)))
+    spread = (high - low)[own] + LEAST_SPREAD
+    return np.concatenate(
+        [tiles, apart[..., few], apart[..., own] / spread, *beside_patch, context], axis=-1
+    )

@@ -1,0 +1,199 @@
+"""Artefacts painted over clean tissue, to train the filters on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_fish.mosaic.measure import RGB
+
+Field = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+Painter = Callable[[RGB, float, np.random.Generator], tuple[RGB, Mask]]
+INKS: tuple[tuple[float, float, float], ...] = (
+    (1.3, 0.4, 1.0),
+    (1.6, 0.9, 0.25),
+    (1.2, 1.2, 1.1),
+    (0.12, 1.2, 1.0),
+    (1.0, 1.3, 0.4),
+    (1.3, 0.6, 0.5),
+    (0.1, 0.5, 1.5),
+)
+"""Optical densities of green, blue, black, red, violet, turquoise and orange pens (natural logarithm)."""
+
+
+def ink(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
+    """Draw with a felt pen, translucent or opaque: a stroke, wet or dry, a dot, or a whole patch of ink."""
+    colour = np.asarray(INKS[int(rng.integers(len(INKS)))]) * rng.uniform(0.75, 1.25, 3)
+    shape = rgb.shape[:2]
+    form = rng.random()
+    if form < 0.6:
+        inside = _band(shape, mpp, rng, rng.uniform(40, 220))
+    elif form < 0.85:
+        inside = _spot(shape, mpp, rng, rng.uniform(100, 300))
+    else:
+        inside = np.full(shape, 100, np.float32)
+    amount = 0.9 + rng.uniform(0, 0.2) * _clouds(shape, rng, 90 / mpp) + 0.3 * np.exp(-np.clip(inside, 0, None) / 12)
+    if rng.random() < 0.25:
+        # A dry tip leaves tissue bare here and there.
+        amount = amount * (_clouds(shape, rng, rng.uniform(15, 60) / mpp) > rng.uniform(-1.5, -0.5))
+    cover = np.clip(amount, 0, 2) * _smooth(inside, rng.uniform(1, 5))
+    strength = rng.uniform(0.35, 1.4)
+    if rng.random() < 0.35:
+        # Opaque ink hides what lies below it.
+        flat = 256 * np.exp(-colour * rng.uniform(0.7, 1.8))
+        alpha = np.clip(cover, 0, 1)[..., None] * rng.uniform(0.6, 1.0)
+        return _whole(rgb + alpha * (flat - rgb)), inside > 0
+    return _darkened(rgb, cover[..., None] * (strength * colour).astype(np.float32)), inside > 0
+
+
+def fold(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
+    """Lay strips of tissue, 40 to 300 µm wide, over their neighbours."""
+    tissue = ndimage.binary_closing(_density(rgb).sum(axis=2) > 0.3, iterations=3)
+    painted, strips = rgb, np.zeros(rgb.shape[:2], bool)
+    half = rng.uniform(20, 150) if rng.random() < 0.7 else rng.uniform(15, 40)
+    for _ in range(1 if half > 60 else int(rng.integers(1, 5))):
+        inside = _band(rgb.shape[:2], mpp, rng, half)
+        shift = [round(s) for s in rng.uniform(-2, 2, 2) * half / mpp]
+        other = np.roll(rgb if rng.random() < 0.5 else rgb[::-1], shift, axis=(0, 1))
+        over = _density(np.minimum(other, 235)) * rng.uniform(0.7, 1.4)
+        if rng.random() < 0.3:
+            over = over.mean(axis=(0, 1), keepdims=True) * rng.uniform(0.8, 1.6)
+        crease = np.exp(-((inside - 3) ** 2) / 20)[..., None] * rng.uniform(0, 0.5)
+        cover = _smooth(inside, rng.uniform(1, 5))[..., None] * (over + crease)
+        painted = _darkened(painted, cover * tissue[..., None])
+        strips |= inside > 0
+    return painted, strips & tissue
+
+
+def dust(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
+    """Scatter dark specks, 5 to 100 µm wide, and fibres over part of the patch or all of it."""
+    shape = rgb.shape[:2]
+    y, x = np.ogrid[: shape[0], : shape[1]]
+    inside = np.full(shape, -1e3, np.float32)
+    centre = rng.uniform(0.2, 0.8, 2) * shape
+    largest, reach = rng.uniform(15, 60), rng.uniform(60, 250) / mpp
+    for _ in range(int(rng.integers(20, 40) * 60 / largest)):
+        cy, cx = centre + rng.normal(0, reach, 2)
+        distance = np.hypot((y - cy) * rng.uniform(0.6, 1.6), x - cx) * mpp
+        np.maximum(inside, largest * rng.uniform(0.2, 1) - distance, out=inside)
+    for _ in range(int(rng.integers(0, 4))):
+        np.maximum(inside, _band(shape, mpp, rng, rng.uniform(4, 12)), out=inside)
+    inside += rng.uniform(0, 4) * _clouds(shape, rng, 12 / mpp)
+    colour = rng.uniform(0.7, 2.2) * rng.uniform(0.8, 1.2, 3)
+    return _darkened(rgb, _smooth(inside, rng.uniform(1, 5))[..., None] * colour.astype(np.float32)), inside > 0
+
+
+def bubble(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
+    """Leave air under the coverslip: a dark rim around tissue that is paler, duller or out of focus."""
+    inside = _spot(rgb.shape[:2], mpp, rng, rng.uniform(120, 320))
+    pixels = rgb.astype(np.float32)
+    soft = _softer(pixels, rng.uniform(1, 6) / mpp)
+    glow = rng.uniform(170, 250) + rng.uniform(-8, 8, 3)
+    within = soft + rng.uniform(0.25, 0.8) * (glow - soft)
+    side = _smooth(inside, 4.0)[..., None]
+    width = rng.uniform(4, 20)
+    rim = rng.uniform(0.4, 2.2) * np.exp(-((inside / width) ** 2))
+    rim = rim + rng.uniform(0, 0.5) * np.exp(-(((inside - 3 * width) / width) ** 2))
+    return _darkened(_whole(pixels + side * (within - pixels)), rim[..., None].repeat(3, axis=2)), inside > -width
+
+
+def edge(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
+    """Lay the edge of the coverslip across: a dark line, and a duller, blurred side beyond it."""
+    inside = _band(rgb.shape[:2], mpp, rng, 1e4, through=True)
+    pixels = rgb.astype(np.float32)
+    beyond = _softer(pixels, rng.uniform(3, 8) / mpp) * rng.uniform(0.6, 0.95) * rng.uniform(0.94, 1.06, 3)
+    if rng.random() < 0.5:
+        beyond = beyond + rng.uniform(0.1, 0.5) * (rng.uniform(150, 235) - beyond)
+    mixed = _whole(pixels + _smooth(inside, 4.0)[..., None] * (beyond - pixels))
+    width = rng.uniform(6, 40)
+    line = rng.uniform(0.6, 2.2) * np.exp(-((inside / width) ** 2))
+    return _darkened(mixed, line[..., None].repeat(3, axis=2)), inside > -width
+
+
+def blur(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
+    """Put the patch, or more than half of it, out of focus by 2.5 to 8 µm."""
+    shape = rgb.shape[:2]
+    inside = np.full(shape, 100, np.float32)
+    if rng.random() < 0.3:
+        inside = _band(shape, mpp, rng, 1e4, through=True) + 60
+    pixels = rgb.astype(np.float32)
+    soft = _softer(pixels, rng.uniform(2.5, 8.0) / mpp)
+    return _whole(pixels + _smooth(inside, 20.0)[..., None] * (soft - pixels) + 0.5), inside > 0
+
+
+PAINTERS: dict[str, Painter] = {
+    "ink": ink,
+    "fold": fold,
+    "dust": dust,
+    "bubble": bubble,
+    "edge": edge,
+    "blur": blur,
+}
+"""Each takes a patch of shape (rows, columns, 3), its µm per px and a generator of random numbers, and
+returns the painted patch and where it was painted."""
+
+
+def _band(
+    shape: tuple[int, ...], mpp: float, rng: np.random.Generator, half: float, through: bool = False
+) -> Field:
+    """Return the signed distance in µm into a bent band that crosses the patch, positive inside."""
+    rows, columns = shape
+    y, x = np.ogrid[:rows, :columns]
+    centre = rng.uniform(0.25, 0.75, 2) * (rows, columns)
+    angle = rng.uniform(0, 2 * math.pi)
+    u = ((x - centre[1]) * math.cos(angle) + (y - centre[0]) * math.sin(angle)) * mpp
+    v = ((y - centre[0]) * math.cos(angle) - (x - centre[1]) * math.sin(angle)) * mpp
+    v = v + rng.normal(0, 0.0006) * u**2 + rng.uniform(0, 5) * _clouds(shape, rng, 60 / mpp)
+    if through:
+        return np.asarray(v, np.float32)
+    inside = half - np.abs(v)
+    if rng.random() < 0.3:
+        # The stroke ends inside the patch.
+        inside = np.minimum(inside, u + rng.uniform(0, 150))
+    return np.asarray(inside, np.float32)
+
+
+def _spot(shape: tuple[int, ...], mpp: float, rng: np.random.Generator, radius: float) -> Field:
+    """Return the signed distance in µm into a round spot, positive inside."""
+    y, x = np.ogrid[: shape[0], : shape[1]]
+    cy, cx = rng.uniform(0.2, 0.8, 2) * shape
+    distance = np.hypot((y - cy) * rng.uniform(0.8, 1.25), x - cx) * mpp
+    ragged = rng.uniform(0, 0.06) * radius * _clouds(shape, rng, 1.5 * radius / mpp)
+    return np.asarray(radius - distance + ragged, np.float32)
+
+
+def _clouds(shape: tuple[int, ...], rng: np.random.Generator, wavelength: float) -> Field:
+    """Return smooth noise of standard deviation 1."""
+    knots = [math.ceil(side / max(1.0, wavelength / 2)) + 3 for side in shape]
+    coarse = rng.standard_normal(knots)
+    zoom = [(side + 1) / (knot - 2) for side, knot in zip(shape, knots, strict=True)]
+    fine = ndimage.zoom(coarse, zoom, order=1, grid_mode=False)[: shape[0], : shape[1]]
+    return np.asarray(fine / max(1e-6, float(fine.std())), np.float32)
+
+
+def _smooth(inside: Field, width: float) -> Field:
+    """Rise from 0 to 1 over ``width`` µm on either side of an edge."""
+    t = np.clip(inside / (2 * width) + 0.5, 0, 1)
+    return np.asarray(t * t * (3 - 2 * t), np.float32)
+
+
+def _softer(pixels: Field, sigma: float) -> Field:
+    return np.asarray(ndimage.gaussian_filter(pixels, (sigma, sigma, 0), truncate=2.5), np.float32)
+
+
+def _density(rgb: RGB) -> Field:
+    return np.asarray(-np.log((rgb.astype(np.float32) + 1) / 256), np.float32)
+
+
+def _darkened(rgb: RGB, density: NDArray[np.floating[Any]]) -> RGB:
+    return _whole((rgb.astype(np.float32) + 1) * np.exp(-density) - 0.5)
+
+
+def _whole(values: NDArray[np.floating[Any]]) -> RGB:
+    return np.asarray(np.clip(values, 0, 255), np.uint8)

@@ -86,10 +86,16 @@ def one_set(name: str, images: list[Path], slides: int, kinds: Tally, sheet: Pat
             tally.add("painted dropped" if i in shown else "clean beside dropped", int(i in gone), 1)
             if i in shown:
                 kinds.add(shown[i], int(i in gone), 1)
-                named = gone[i].reason if i in gone and gone[i] else ""
-                kinds.add(f"{shown[i]} named", int(named == {"ink": "ink", "fold": "fold", "blur": "blur"}.get(shown[i], "debris")), int(i in gone))
+                named = gone[i].reason if gone.get(i) else ""
+                kinds.add(
+                    f"{shown[i]} named",
+                    int(named == {"ink": "ink", "fold": "fold", "blur": "blur"}.get(shown[i], "debris")),
+                    int(i in gone),
+                )
                 if sheet and i not in gone:
-                    Image.fromarray(painted[i][::4, ::4]).save(sheet / f"missed-{shown[i]}-{name}-{number}-{i}.png")
+                    Image.fromarray(painted[i][::4, ::4]).save(
+                        sheet / f"missed-{shown[i]}-{name}-{number}-{i}.png"
+                    )
     if sheet and pictures:
         Image.fromarray(np.hstack([p[::4, ::4] for p in pictures[:12]])).save(sheet / f"dropped-{name}.png")
     columns = ("clean dropped", "alone dropped", "clean beside dropped", "painted dropped", "lost")
@@ -103,7 +109,9 @@ def one_set(name: str, images: list[Path], slides: int, kinds: Tally, sheet: Pat
 
 def main() -> None:
     def more(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--data", type=Path, help="folder of SET/CLASS/IMAGE; the shared tissue by default")
+        parser.add_argument(
+            "--data", type=Path, help="folder of SET/CLASS/IMAGE; the shared tissue by default"
+        )
         parser.add_argument("--sets", nargs="*", help="only these")
         parser.add_argument("--slides", type=int, help="slides of each set at the most")
         parser.add_argument("--sheet", type=Path, metavar="FOLDER", help="pictures of mistakes")

@@ -125,7 +125,9 @@ def bubble(rgb: RGB, rng: np.random.Generator) -> RGB:
 
 def dust(rgb: RGB, rng: np.random.Generator) -> RGB:
     """Blots of a thresholded noise, over two fifths of the patch."""
-    noise = ndimage.zoom(ndimage.gaussian_filter(rng.standard_normal((256, 256)), rng.uniform(3, 8)), 4, order=1)
+    noise = ndimage.zoom(
+        ndimage.gaussian_filter(rng.standard_normal((256, 256)), rng.uniform(3, 8)), 4, order=1
+    )
     return _blend(rgb, noise > np.quantile(noise, 0.6), rng.uniform(15, 90) + rng.uniform(-10, 10, 3))
 
 

@@ -25,6 +25,8 @@ from napari_fish.errors import EncoderError
 from .slides.conftest import write_image, write_tiff
 
 MPP = 2.0
+MOSAICS = 81
+"""In the database of all slides: nine each."""
 DOOM = "TINY_DOOM"
 """``BATCH:SECONDS`` in the environment: kill the process so long after so many batches were encoded."""
 KINDS = {"carcinoma": (175, 85, 150), "lymphoma": (105, 75, 165), "normal": (225, 150, 185)}

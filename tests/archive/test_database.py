@@ -20,7 +20,16 @@ from napari_fish.search import SearchParams, engine
 from napari_fish.search.neighbours import find_neighbours
 from tests.building.test_build import NAMES
 from tests.slides.conftest import write_image, write_ome_tiff, write_tiff
-from tests.tiny import KINDS, QuickEncoder, picture, tissue, write_empty_slide, write_patches, write_slide
+from tests.tiny import (
+    KINDS,
+    MOSAICS,
+    QuickEncoder,
+    picture,
+    tissue,
+    write_empty_slide,
+    write_patches,
+    write_slide,
+)
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -49,7 +58,7 @@ def test_a_file_of_the_database_is_recognised_and_gives_the_answer_of_its_id(
     assert [(h.slide, h.distance) for h in by_file.hits] == [(h.slide, h.distance) for h in by_id.hits]
     assert by_file.query == "anonym.tif" and by_file.elapsed_ms["encode"] > 0 == by_id.elapsed_ms["encode"]
     with_own = database.search(copied, exclude_query=False)
-    assert with_own.hits[0].slide == NAMES[3] and with_own.hits[0].distance == 0
+    assert NAMES[3] in [hit.slide for hit in with_own.hits if hit.distance == 0]
 
 
 def test_a_slide_is_asked_for_by_any_name_that_fits_only_one(database: Database) -> None:
@@ -243,7 +252,7 @@ def test_the_encoder_must_be_that_of_the_database(home: Path) -> None:
     with fish.open_database(home / "a b.fish") as database:
         with pytest.raises(EncoderError, match="built with encoder 'quick'"):
             database.use_encoder(QuickEncoder("other", 2))
-        assert len(database) == 9 and "9 slides, 28 mosaics" in repr(database)
+        assert len(database) == 9 and f"9 slides, {MOSAICS} mosaics" in repr(database)
 
 
 def test_an_open_database_shows_what_is_added_and_removed(home: Path) -> None:

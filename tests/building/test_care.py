@@ -18,7 +18,7 @@ from napari_fish.database.export import export
 from napari_fish.database.thumbnails import Thumbnails
 from napari_fish.errors import Cancelled, DatabaseError
 from tests.building.test_build import NAMES, digest, records
-from tests.tiny import write_patches, write_slide
+from tests.tiny import MOSAICS, write_patches, write_slide
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -245,4 +245,4 @@ def test_a_copy_is_there_wholly_or_not_at_all(home: Path, tmp_path: Path) -> Non
     export(home / "a b.fish", tmp_path / "copy.fish")
     shutil.rmtree(home)
     with DiskStore(tmp_path / "copy.fish") as store:
-        assert len(store) == 28
+        assert len(store) == MOSAICS

@@ -40,6 +40,8 @@ PAUSE_MS = 300
 FOUND = "found by the program"
 MUCH_HERE = "More than a fifth of its tissue is left out: look at the crosses, or set artefacts to off."
 TISSUE_FIELDS = (
+    "method",
+    "sensitivity",
     "threshold",
     "otsu",
     "min_tissue",

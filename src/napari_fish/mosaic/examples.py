@@ -107,7 +107,9 @@ class _Stain:
             self.least = rng.uniform(0, 0.5)
             self.turn = _with_residual(pair) * rng.uniform(0.6, 1.3, (3, 1))
         self.second = np.linalg.inv(_with_residual(HAEMATOXYLIN_EOSIN))
-        self.strength = rng.uniform(0.5, 1.6) * rng.uniform(0.85, 1.15, 3) if rng.random() < 0.7 else np.ones(3)
+        self.strength = (
+            rng.uniform(0.5, 1.6) * rng.uniform(0.85, 1.15, 3) if rng.random() < 0.7 else np.ones(3)
+        )
         self.glass = rng.uniform(0.82, 1.0) * rng.uniform(0.94, 1.0, 3) if rng.random() < 0.4 else np.ones(3)
 
     def __call__(self, rgb: RGB, factor: Floats) -> RGB:

@@ -62,7 +62,9 @@ def doubtful(patch: Patch, params: MosaicParams) -> bool:
 
 def _suspected(measured: Sequence[Measured], params: MosaicParams) -> tuple[list[Measured], list[str]]:
     """Judge all patches beside one another: how likely each shows an artefact, and of which kind."""
-    tiles = [value.tiles for value in measured if value.tiles is not None and value.white <= params.white_share]
+    tiles = [
+        value.tiles for value in measured if value.tiles is not None and value.white <= params.white_share
+    ]
     kinds = ["artefact"] * len(measured)
     result = list(measured)
     if not tiles:

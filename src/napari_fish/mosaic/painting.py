@@ -38,7 +38,11 @@ def ink(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
         inside = _spot(shape, mpp, rng, rng.uniform(100, 300))
     else:
         inside = np.full(shape, 100, np.float32)
-    amount = 0.9 + rng.uniform(0, 0.2) * _clouds(shape, rng, 90 / mpp) + 0.3 * np.exp(-np.clip(inside, 0, None) / 12)
+    amount = (
+        0.9
+        + rng.uniform(0, 0.2) * _clouds(shape, rng, 90 / mpp)
+        + 0.3 * np.exp(-np.clip(inside, 0, None) / 12)
+    )
     if rng.random() < 0.25:
         # A dry tip leaves tissue bare here and there.
         amount = amount * (_clouds(shape, rng, rng.uniform(15, 60) / mpp) > rng.uniform(-1.5, -0.5))
@@ -86,7 +90,9 @@ def dust(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
         np.maximum(inside, _band(shape, mpp, rng, rng.uniform(4, 12)), out=inside)
     inside += rng.uniform(0, 4) * _clouds(shape, rng, 12 / mpp)
     colour = rng.uniform(0.7, 2.2) * rng.uniform(0.8, 1.2, 3)
-    return _darkened(rgb, _smooth(inside, rng.uniform(1, 5))[..., None] * colour.astype(np.float32)), inside > 0
+    return _darkened(
+        rgb, _smooth(inside, rng.uniform(1, 5))[..., None] * colour.astype(np.float32)
+    ), inside > 0
 
 
 def bubble(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
@@ -100,7 +106,9 @@ def bubble(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
     width = rng.uniform(4, 20)
     rim = rng.uniform(0.4, 2.2) * np.exp(-((inside / width) ** 2))
     rim = rim + rng.uniform(0, 0.5) * np.exp(-(((inside - 3 * width) / width) ** 2))
-    return _darkened(_whole(pixels + side * (within - pixels)), rim[..., None].repeat(3, axis=2)), inside > -width
+    return _darkened(
+        _whole(pixels + side * (within - pixels)), rim[..., None].repeat(3, axis=2)
+    ), inside > -width
 
 
 def edge(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:

@@ -139,7 +139,7 @@ class MosaicParams:
     mpp: float = 0.5
     patch_rule: Literal["exact", "objective"] = "exact"
     placement: Literal["covering", "grid", "columns"] = "covering"
-    least_tissue: float = 0.5
+    least_tissue: float = 0.6
     white_level: int = 235
     white_share: float = 0.99
     artefacts: Literal["normal", "strict", "off"] = "normal"

@@ -81,7 +81,9 @@ class Trees:
         """Return the trees that :meth:`to_dict` wrote; what could lead astray is a ValueError."""
         base, value = (np.asarray(values[n], np.float64) for n in ("base", "value"))
         roots, feature, right = (np.asarray(values[n], np.int64) for n in ("roots", "feature", "right"))
-        trees = cls(tuple(map(str, values["kinds"])), int(values["features"]), base, roots, feature, value, right)
+        trees = cls(
+            tuple(map(str, values["kinds"])), int(values["features"]), base, roots, feature, value, right
+        )
         nodes = np.arange(len(feature))
         split = feature >= 0
         sound = (
@@ -97,7 +99,9 @@ class Trees:
             and bool((right[split] > nodes[split] + 1).all() and (right[split] < len(feature)).all())
         )
         if not sound:
-            raise ValueError("nodes of the trees must lead forward to nodes that are there, by finite numbers")
+            raise ValueError(
+                "nodes of the trees must lead forward to nodes that are there, by finite numbers"
+            )
         return trees
 
 

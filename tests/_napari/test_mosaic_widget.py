@@ -151,6 +151,7 @@ def test_what_is_left_out_is_said_and_written_on_the_slide(
     layer = shown.layers[DROPPED]
     assert set(layer.features["reason"]) == set(layer.text.values) == {"ink"}
     assert np.allclose(layer.face_color[:, :3], np.array(REASON_COLOURS["ink"]) / 255)
+    assert np.allclose(layer.border_color, 1)
     assert shown.layers[-1] is layer, "it lies above the patches that were kept"
 
 

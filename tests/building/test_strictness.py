@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from napari_fish.archive import open_database
+from napari_fish.archive.inspection import inspect_database
 from napari_fish.building.again import encode_again
 from napari_fish.building.build import build
 from napari_fish.building.masks import mask_beside
@@ -70,6 +71,14 @@ def test_a_summary_says_how_much_was_left_out_and_names_ten_slides_of_which_much
     text = str(summary)
     assert text.count(".tif: ") == MOST_NAMED and "and 3 more" in text and "each of 13 slides" in text
     assert summary.much_left_out[0] == "12.tif"
+
+
+def test_an_inspection_has_the_total_and_the_warning(inked: Path) -> None:
+    seen = inspect_database(inked / "a.fish")
+    assert seen.patches == (sum(record.choice.candidates for record in seen.slides), {"ink": 2})
+    assert len(seen.warnings) == 1 and "of one slide" in seen.warnings[0]
+    encode_again(inked / "a.fish", ["inked.tif"], BuildParams(artefacts="off"))
+    assert inspect_database(inked / "a.fish").warnings == []
 
 
 def test_a_database_made_before_says_nothing_and_warns_of_nothing() -> None:

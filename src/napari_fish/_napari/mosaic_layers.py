@@ -77,13 +77,13 @@ def dropped_layer(mosaic: Mosaic, to_world: ToWorld) -> LayerData:
         "name": DROPPED,
         "symbol": "x",
         "face_color": colours,
-        "border_color": "white",
+        "border_color": "#ffffff",  # "white" would be the feature of that name
         "border_width": 0.02,
         "features": {"reason": [REASONS[p.reason] for p in patches]} | _features(patches),
     }
     if patches:
         below = (0.3 * _side(mosaic, to_world), 0.0)
-        options["text"] = {"string": "{reason}", "color": colours, "size": 10, "translation": below}
+        options["text"] = {"string": "{reason}", "color": colours, "size": 12, "translation": below}
     options["size"] = np.asarray(options["size"]) * 0.3
     return options.pop("data"), options, "points"
 

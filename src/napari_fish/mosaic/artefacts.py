@@ -71,7 +71,9 @@ class Filter:
         mean, spread, weights = (np.asarray(values[n], np.float64) for n in ("mean", "spread", "weights"))
         sound = mean.shape == spread.shape == weights.shape == (LBP_BINS,) and (spread > 0).all()
         if not (sound and np.isfinite([*mean, *spread, *weights, float(values["bias"])]).all()):
-            raise ValueError(f"mean, spread and weights must be {LBP_BINS} finite numbers each, spreads positive")
+            raise ValueError(
+                f"mean, spread and weights must be {LBP_BINS} finite numbers each, spreads positive"
+            )
         return cls(mean, spread, weights, float(values["bias"]))
 
 

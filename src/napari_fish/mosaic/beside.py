@@ -50,6 +50,4 @@ def beside_slide(tiles: Floats) -> Floats:
     beside_patch = [tiles[..., own] - middle, tiles[..., own] - quarter]
     context = np.broadcast_to(usual[list(CONTEXT)], (*tiles.shape[:2], len(CONTEXT)))
     spread = (high - low)[own] + LEAST_SPREAD
-    return np.concatenate(
-        [tiles, apart[..., few], apart[..., own] / spread, *beside_patch, context], axis=-1
-    )
+    return np.concatenate([tiles, apart[..., few], apart[..., own] / spread, *beside_patch, context], axis=-1)

@@ -200,7 +200,11 @@ def tile_features(rgb: RGB, grey: NDArray[np.uint8], patterns: NDArray[np.uint8]
         row[58] = tissue / pixels
         fine_sum, coarse_sum = fine_sum / pixels + NOISE, coarse_sum / pixels + NOISE
         row[59] = 0.5 * np.log2(fine_sum / coarse_sum)
-        row[60], row[61], row[62] = np.log2(fine_sum), np.log2(coarse_sum), np.log2(coarser_sum / pixels + NOISE)
+        row[60], row[61], row[62] = (
+            np.log2(fine_sum),
+            np.log2(coarse_sum),
+            np.log2(coarser_sum / pixels + NOISE),
+        )
         row[63:67] = steps[tile]
     return result
 

@@ -81,7 +81,9 @@ class Trees:
         """Return the trees that :meth:`to_dict` wrote; what could lead astray is a ValueError."""
         base, value = (np.asarray(values[n], np.float64) for n in ("base", "value"))
         roots, feature, right = (np.asarray(values[n], np.int64) for n in ("roots", "feature", "right"))
-        trees = cls(tuple(map(str, values["kinds"])), int(values["features"]), base, roots, feature, value, right)
+        trees = cls(
+            tuple(map(str, values["kinds"])), int(values["features"]), base, roots, feature, value, right
+        )
         nodes = np.arange(len(feature))
         split = feature >= 0
         sound = (
@@ -97,7 +99,9 @@ class Trees:
             and bool((right[split] > nodes[split] + 1).all() and (right[split] < len(feature)).all())
         )
         if not sound:
-            raise ValueError("nodes of the trees must lead forward to nodes that are there, by finite numbers")
+            raise ValueError(
+                "nodes of the trees must lead forward to nodes that are there, by finite numbers"
+            )
         return trees
 
 
@@ -120,7 +124,7 @@ def boosted(
         here = len(nodes)
         nodes.append((int(node["feature_idx"]), 0.0, 0))
         add(table, node["left"])
-        nodes[here] = (nodes[here][0], float(f"{node['num_threshold']:.5g}"), len(nodes))
+        nodes[here] = (nodes[here][0], float(f"{node['num_threshold']:.9g}"), len(nodes))
         add(table, node["right"])
 
     for step in model._predictors:
@@ -128,7 +132,7 @@ def boosted(
             roots.append(len(nodes))
             add(tree.nodes, 0)
     feature, value, right = zip(*nodes, strict=True)
-    base = np.round(np.ravel(model._baseline_prediction), 6)
+    base = np.asarray(np.round(np.ravel(model._baseline_prediction), 6), np.float64)
     return Trees(
         kinds, rows.shape[1], base, np.array(roots), np.array(feature), np.array(value), np.array(right)
     )

@@ -22,6 +22,7 @@ from tissue_slides import ACROSS, KINDS, PATCH, grids, sets_in, slide_of
 
 from napari_fish.errors import NoTissue
 from napari_fish.mosaic import make_mosaic
+from napari_fish.mosaic.training import SHOWS
 from napari_fish.mosaic.values import Mosaic, Patch
 from napari_fish.slides.protocol import RGB
 
@@ -55,10 +56,12 @@ class Tally:
         self.counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
 
     def add(self, name: str, dropped: int, of: int) -> None:
+        """Count drops."""
         self.counts[name][0] += dropped
         self.counts[name][1] += of
 
     def share(self, name: str) -> float:
+        """Return the share dropped."""
         dropped, of = self.counts[name]
         return dropped / of if of else float("nan")
 
@@ -71,8 +74,8 @@ def one_set(name: str, images: list[Path], slides: int, kinds: Tally, sheet: Pat
         gone = dropped_numbers(clean) if clean else dict.fromkeys(range(len(patches)))
         tally.add("clean dropped", len(gone), len(patches))
         pictures += [patches[i] for i in gone]
-        found = mosaic_of(patches, masked=False)
-        tally.counts["lost"][0] += round(1000 * (1 - share_found(found, len(patches))))
+        unmasked = mosaic_of(patches, masked=False)
+        tally.counts["lost"][0] += round(1000 * (1 - share_found(unmasked, len(patches))))
         tally.counts["lost"][1] += 1000
         for patch in patches[:2]:
             alone = mosaic_of([patch])
@@ -86,12 +89,11 @@ def one_set(name: str, images: list[Path], slides: int, kinds: Tally, sheet: Pat
             tally.add("painted dropped" if i in shown else "clean beside dropped", int(i in gone), 1)
             if i in shown:
                 kinds.add(shown[i], int(i in gone), 1)
-                named = gone[i].reason if gone.get(i) else ""
-                kinds.add(
-                    f"{shown[i]} named",
-                    int(named == {"ink": "ink", "fold": "fold", "blur": "blur"}.get(shown[i], "debris")),
-                    int(i in gone),
-                )
+                if i in gone:
+                    verdict = gone[i]
+                    kinds.add(
+                        f"{shown[i]} named", int(verdict is not None and verdict.reason == SHOWS[shown[i]]), 1
+                    )
                 if sheet and i not in gone:
                     Image.fromarray(painted[i][::4, ::4]).save(
                         sheet / f"missed-{shown[i]}-{name}-{number}-{i}.png"

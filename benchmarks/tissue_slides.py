@@ -85,7 +85,7 @@ def slide_of(patches: Sequence[RGB]) -> ArraySlide:
 
 
 def _stripe(rng: np.random.Generator, share: float) -> Mask:
-    """A straight band over about this share of the patch."""
+    """Return a straight band over about this share of the patch."""
     y, x = np.ogrid[:PATCH, :PATCH]
     angle = rng.uniform(0, math.pi)
     along = (x - PATCH / 2) * math.cos(angle) + (y - PATCH / 2) * math.sin(angle)
@@ -99,7 +99,7 @@ def _blend(rgb: RGB, where: Mask, other: NDArray[np.floating], soft: float = 2.0
 
 
 def ink(rgb: RGB, rng: np.random.Generator) -> RGB:
-    """A marker in one of five colours, 55 to 100 % opaque."""
+    """Draw with a marker in one of five colours, 55 to 100 % opaque."""
     colours = ((20, 20, 25), (25, 50, 160), (20, 120, 60), (190, 25, 35), (90, 30, 120))
     colour = np.asarray(colours[int(rng.integers(5))], np.float32)
     opaque = rng.uniform(0.55, 1.0)
@@ -107,14 +107,14 @@ def ink(rgb: RGB, rng: np.random.Generator) -> RGB:
 
 
 def fold(rgb: RGB, rng: np.random.Generator) -> RGB:
-    """Tissue doubled: its own light, through tissue once more."""
+    """Double the tissue: its own light, through tissue once more."""
     other = rgb[:, ::-1] if rng.random() < 0.5 else np.roll(rgb, 300, axis=1)
     other = np.minimum(other, np.median(rgb, axis=(0, 1)))
     return _blend(rgb, _stripe(rng, rng.uniform(0.4, 0.7)), rgb.astype(np.float32) * other / 245)
 
 
 def bubble(rgb: RGB, rng: np.random.Generator) -> RGB:
-    """A pale disc with a black ring."""
+    """Lay a pale disc with a black ring over it."""
     y, x = np.ogrid[:PATCH, :PATCH]
     radius = rng.uniform(360, 480)
     gap = np.hypot(y - PATCH / 2 - rng.uniform(-60, 60), x - PATCH / 2 - rng.uniform(-60, 60)) - radius
@@ -124,7 +124,7 @@ def bubble(rgb: RGB, rng: np.random.Generator) -> RGB:
 
 
 def dust(rgb: RGB, rng: np.random.Generator) -> RGB:
-    """Blots of a thresholded noise, over two fifths of the patch."""
+    """Strew blots of thresholded noise over two fifths of the patch."""
     noise = ndimage.zoom(
         ndimage.gaussian_filter(rng.standard_normal((256, 256)), rng.uniform(3, 8)), 4, order=1
     )
@@ -132,7 +132,7 @@ def dust(rgb: RGB, rng: np.random.Generator) -> RGB:
 
 
 def edge(rgb: RGB, rng: np.random.Generator) -> RGB:
-    """Half of the patch beyond the coverslip: grey, dull, soft; a dark line between."""
+    """Put half of the patch beyond the coverslip: grey, dull, soft; a dark line between."""
     y, x = np.ogrid[:PATCH, :PATCH]
     angle = rng.uniform(0, 2 * math.pi)
     along = (x - PATCH / 2) * math.cos(angle) + (y - PATCH / 2) * math.sin(angle) + rng.uniform(-80, 80)
@@ -142,7 +142,7 @@ def edge(rgb: RGB, rng: np.random.Generator) -> RGB:
 
 
 def blur(rgb: RGB, rng: np.random.Generator) -> RGB:
-    """All of the patch out of focus by 3 to 6 µm."""
+    """Put all of the patch out of focus by 3 to 6 µm."""
     sigma = rng.uniform(3, 6) / MPP
     return ndimage.gaussian_filter(rgb.astype(np.float32), (sigma, sigma, 0), truncate=2.5).astype(np.uint8)
 

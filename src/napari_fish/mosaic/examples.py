@@ -19,7 +19,21 @@ SIDE = 256
 """Side of a patch in px as it is measured."""
 MPP = 2.0
 """µm per px of a patch as it is measured."""
-OFTEN = ("ink", "ink", "ink", "fold", "fold", "fold", "dust", "dust", "bubble", "edge", "blur")
+OFTEN = (
+    "ink",
+    "ink",
+    "ink",
+    "fold",
+    "fold",
+    "fold",
+    "dust",
+    "dust",
+    "bubble",
+    "bubble",
+    "edge",
+    "blur",
+    "blur",
+)
 """What is painted, as often as it stands here: ink and folds have most faces."""
 LEAST_CHANGE = 18.0
 """Mean change of brightness, of 255, below which paint is not worth learning."""
@@ -63,7 +77,7 @@ def example_slide(fields: Sequence[Path | RGB], mpp: float, rng: np.random.Gener
         chosen = [fields[(start + i) % len(fields)] for i in range(count)]
     else:
         chosen = [fields[i] for i in rng.integers(len(fields), size=count)]
-    resample = _resampling(mpp, rng)
+    resample = _Resampling(mpp, rng)
     small = (resample(f if isinstance(f, np.ndarray) else read_field(f)) for f in chosen)
     yield from dirtied(small, rng)
 
@@ -99,14 +113,14 @@ class _Stain:
     """What another laboratory makes of the same tissue: another strength, white balance, or pair of stains."""
 
     def __init__(self, rng: np.random.Generator) -> None:
-        self.turn = np.eye(3)
+        self.turn: Floats | None = None
         self.least = 0.0
         if rng.random() < 0.35:
             pair = np.asarray(STAINS[int(rng.integers(len(STAINS)))]) + rng.normal(0, 0.04, (2, 3))
             # The second stain is often sparse: an immunostain marks some cells, and nothing else.
             self.least = rng.uniform(0, 0.5)
             self.turn = _with_residual(pair) * rng.uniform(0.6, 1.3, (3, 1))
-        self.second = np.linalg.inv(_with_residual(HAEMATOXYLIN_EOSIN))
+        self.apart = np.linalg.inv(_with_residual(HAEMATOXYLIN_EOSIN))
         self.strength = (
             rng.uniform(0.5, 1.6) * rng.uniform(0.85, 1.15, 3) if rng.random() < 0.7 else np.ones(3)
         )
@@ -114,8 +128,8 @@ class _Stain:
 
     def __call__(self, rgb: RGB, factor: Floats) -> RGB:
         density = -np.log((rgb.astype(np.float32) + 1) / 256)
-        if self.turn is not None and not np.array_equal(self.turn, np.eye(3)):
-            amounts = np.maximum(density @ self.second.astype(np.float32), 0)
+        if self.turn is not None:
+            amounts = np.maximum(density @ self.apart.astype(np.float32), 0)
             amounts[..., 1] = np.maximum(amounts[..., 1] - self.least, 0) * (1 + self.least)
             amounts[..., 2] *= 0.3
             density = amounts @ self.turn.astype(np.float32)
@@ -129,7 +143,7 @@ def _with_residual(pair: Floats) -> Floats:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-class _resampling:
+class _Resampling:
     """How fields become patches at 5x on one slide: at which scale, how sharp, mirrored or tiled."""
 
     def __init__(self, mpp: float, rng: np.random.Generator) -> None:

@@ -16,8 +16,8 @@ from napari_fish.mosaic.params import MosaicParams
 from napari_fish.mosaic.tiles import COARSE, FEATURES, TISSUE_SHARE
 from napari_fish.mosaic.values import Patch
 
-RANK = 3
-"""A patch is as suspicious as its third most suspicious tile: one odd tile is no artefact."""
+RANK = 2
+"""A patch is as suspicious as its second most suspicious tile: one odd tile is no artefact."""
 THRESHOLDS: dict[str, dict[str, float]] = {
     "tiles": {"normal": 0.95, "strict": 0.7},
     "lbp": {"normal": 0.5, "strict": 0.3},

@@ -57,10 +57,10 @@ def ink(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
 
 
 def fold(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
-    """Lay strips of tissue, 40 to 300 µm wide, over their neighbours."""
+    """Lay strips of tissue, 30 to 380 µm wide, over their neighbours."""
     tissue = ndimage.binary_closing(_density(rgb).sum(axis=2) > 0.3, iterations=3)
     painted, strips = rgb, np.zeros(rgb.shape[:2], bool)
-    half = rng.uniform(20, 150) if rng.random() < 0.7 else rng.uniform(15, 40)
+    half = rng.uniform(20, 190) if rng.random() < 0.75 else rng.uniform(15, 40)
     for _ in range(1 if half > 60 else int(rng.integers(1, 5))):
         inside = _band(rgb.shape[:2], mpp, rng, half)
         shift = [round(s) for s in rng.uniform(-2, 2, 2) * half / mpp]
@@ -88,11 +88,16 @@ def dust(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
         np.maximum(inside, largest * rng.uniform(0.2, 1) - distance, out=inside)
     for _ in range(int(rng.integers(0, 4))):
         np.maximum(inside, _band(shape, mpp, rng, rng.uniform(4, 12)), out=inside)
+    if rng.random() < 0.3:
+        clouds = ndimage.gaussian_filter(_clouds(shape, rng, rng.uniform(20, 80) / mpp), 1.5)
+        inside = np.asarray(20 * (clouds - np.quantile(clouds, rng.uniform(0.45, 0.85))), np.float32)
     inside += rng.uniform(0, 4) * _clouds(shape, rng, 12 / mpp)
+    cover = _smooth(inside, rng.uniform(1, 5))[..., None]
+    if rng.random() < 0.4:
+        dirt = rng.uniform(10, 130) + rng.uniform(-15, 15, 3)
+        return _whole(rgb + rng.uniform(0.7, 1.0) * cover * (dirt - rgb)), inside > 0
     colour = rng.uniform(0.7, 2.2) * rng.uniform(0.8, 1.2, 3)
-    return _darkened(
-        rgb, _smooth(inside, rng.uniform(1, 5))[..., None] * colour.astype(np.float32)
-    ), inside > 0
+    return _darkened(rgb, cover * colour.astype(np.float32)), inside > 0
 
 
 def bubble(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:

@@ -124,7 +124,7 @@ def boosted(
         here = len(nodes)
         nodes.append((int(node["feature_idx"]), 0.0, 0))
         add(table, node["left"])
-        nodes[here] = (nodes[here][0], float(f"{node['num_threshold']:.5g}"), len(nodes))
+        nodes[here] = (nodes[here][0], float(f"{node['num_threshold']:.9g}"), len(nodes))
         add(table, node["right"])
 
     for step in model._predictors:
@@ -132,7 +132,7 @@ def boosted(
             roots.append(len(nodes))
             add(tree.nodes, 0)
     feature, value, right = zip(*nodes, strict=True)
-    base = np.round(np.ravel(model._baseline_prediction), 6)
+    base = np.asarray(np.round(np.ravel(model._baseline_prediction), 6), np.float64)
     return Trees(
         kinds, rows.shape[1], base, np.array(roots), np.array(feature), np.array(value), np.array(right)
     )

@@ -15,7 +15,7 @@ STEPS = 4
 """Positions along a patch at which another may begin."""
 ENOUGH = 0.98
 """Share of a piece of tissue that patches should cover; beyond it no patch is added."""
-NEEDED = 0.95
+NEEDED = 0.97
 """Share that must be covered even by patches that add next to nothing else."""
 LEAST_GAIN = 0.05
 """Share of a patch that must be new tissue, once `NEEDED` is reached."""

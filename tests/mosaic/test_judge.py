@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from napari_fish.errors import NoTissue
-from napari_fish.mosaic import MosaicParams, judge
+from napari_fish.mosaic import MosaicParams
 from napari_fish.mosaic.artefacts import KINDS, Filters, Measured, Measurer, read_filters
 from napari_fish.mosaic.judge import THRESHOLDS, doubtful, judged
 from napari_fish.mosaic.trees import Trees

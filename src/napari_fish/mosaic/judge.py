@@ -27,7 +27,7 @@ LEAST = 0.57
 """The least that this probability becomes for ink and folds on a slide whose other patches are beyond doubt."""
 BEYOND_USUAL = 6.0
 """Log odds above the median patch of the slide from which ink and folds go, between these two probabilities."""
-SURE = 0.999
+SURE = 0.98
 """The same where more than half of a slide would go: then it is more likely the filter that errs."""
 FLAT = 1.0
 """Contrast, as log2 of a variance in grey levels, below which a tile shows one colour and nothing else."""

@@ -36,8 +36,8 @@ STATED_MPP = {
 }
 """µm per px where the file does not say, or says nonsense; those of the two thumbnails are made up."""
 CELL = 640
-DEMO_SEED = 77
-"""Neither trained on nor looked at while the parameters were chosen (that was 31)."""
+DEMO_SEED = 113
+"""Neither trained on nor looked at while the parameters were chosen (those were 31 and 77)."""
 ARTEFACTS = (("ink",), ("fold",), ("blur",), (), ("ink", "fold"), ("blur", "dust"), ("bubble",))
 
 

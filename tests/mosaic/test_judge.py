@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from napari_fish.errors import NoTissue
-from napari_fish.mosaic import MosaicParams, judge
+from napari_fish.mosaic import MosaicParams
 from napari_fish.mosaic.artefacts import KINDS, Filters, Measured, Measurer, read_filters
 from napari_fish.mosaic.judge import THRESHOLDS, doubtful, judged
 from napari_fish.mosaic.trees import Trees
@@ -54,7 +54,7 @@ def test_doubtful_patches_stay_unless_the_filter_is_strict(
 
 
 def test_where_most_of_a_slide_would_go_only_the_sure_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    likely = (THRESHOLDS["tiles"]["normal"] + judge.SURE) / 2
+    likely = 0.97
     patches = judged_as(monkeypatch, ["fold"] * 6, [likely] * 5 + [0.99999])
     assert [p.reason for p in patches] == [*[""] * 5, "fold"]
 

@@ -19,11 +19,15 @@ from napari_fish.mosaic.values import Patch
 RANK = 2
 """A patch is as suspicious as its second most suspicious tile: one odd tile is no artefact."""
 THRESHOLDS: dict[str, dict[str, float]] = {
-    "tiles": {"normal": 0.95, "strict": 0.7},
+    "tiles": {"normal": 0.9, "strict": 0.5},
     "lbp": {"normal": 0.5, "strict": 0.3},
 }
 """Probability above which a patch is left out, by filter and strictness."""
-SURE = 0.999
+LEAST = 0.57
+"""The least that this probability becomes for ink and folds on a slide whose other patches are beyond doubt."""
+BEYOND_USUAL = 6.0
+"""Log odds above the median patch of the slide from which ink and folds go, between these two probabilities."""
+SURE = 0.98
 """The same where more than half of a slide would go: then it is more likely the filter that errs."""
 FLAT = 1.0
 """Contrast, as log2 of a variance in grey levels, below which a tile shows one colour and nothing else."""
@@ -36,9 +40,9 @@ def judged(
 ) -> tuple[list[Patch], bool]:
     """Return the patches with the reasons to leave them out, and whether one had to be taken back."""
     measured, kinds = _suspected(measured, params)
-    limit = _limit(measured, params)
+    limits = _limits(measured, params)
     patches = [
-        patch_of(int(x), int(y), value, _reason(value, kind, params, limit))
+        patch_of(int(x), int(y), value, _reason(value, kind, params, limits.get(kind, limits[""])))
         for (x, y), value, kind in zip(places, measured, kinds, strict=True)
     ]
     if not all(patch.reason for patch in patches):
@@ -85,14 +89,21 @@ def _suspected(measured: Sequence[Measured], params: MosaicParams) -> tuple[list
     return result, kinds
 
 
-def _limit(measured: Sequence[Measured], params: MosaicParams) -> float:
-    """Return the probability above which patches of this slide are left out."""
+def _limits(measured: Sequence[Measured], params: MosaicParams) -> dict[str, float]:
+    """Return the probability above which patches of this slide are left out, by kind; "" for any other kind."""
     if params.artefacts == "off":
-        return 1.0
+        return {"": 1.0}
     limit = THRESHOLDS[params.artefact_model][params.artefacts]
     seen = np.array([value.artefact for value in measured if value.white <= params.white_share])
-    most = params.artefact_model == "tiles" and len(seen) > 0 and np.mean(seen > limit) > 0.5
-    return max(limit, SURE) if most else limit
+    if params.artefact_model != "tiles" or len(seen) == 0:
+        return {"": limit}
+    if np.mean(seen > limit) > 0.5:
+        return {"": max(limit, SURE)}
+    usual = float(np.median(np.clip(seen, 1e-6, 1 - 1e-6)))
+    odds = np.log(usual / (1 - usual)) + BEYOND_USUAL
+    # Where all others look alike and clean, less is enough to tell ink and folds, which have most faces.
+    lower = float(np.clip(1 / (1 + np.exp(-odds)), min(LEAST, limit), limit))
+    return {"": limit, "ink": lower, "fold": lower}
 
 
 def _bare(value: Measured) -> bool:

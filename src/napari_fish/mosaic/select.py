@@ -76,7 +76,7 @@ def representatives(
     n_init, seed : int
         As in :func:`kmeans`.
     doubtful : ndarray of bool, shape (n,), optional
-        Patches that are chosen only where there is no other.
+        Patches that are chosen only where there is no other beside them.
 
     Returns
     -------
@@ -87,10 +87,9 @@ def representatives(
     """
     # The tiny addition keeps int(0.05 * 20) from being 0 for shares that binary fractions miss.
     count = int(share * len(corners) + 1e-9)
-    sound = np.ones(len(corners), bool) if doubtful is None or doubtful.all() else ~doubtful
     if count == 0:
-        members = np.nonzero(sound)[0]
-        return members, corners[members]
+        return np.arange(len(corners)), corners
+    sound = np.ones(len(corners), bool) if doubtful is None else ~doubtful
     labels, centres = kmeans(corners.astype(np.float64), count, n_init, seed)
     members = np.empty(len(centres), np.int64)
     for cluster, centre in enumerate(centres):

@@ -59,7 +59,8 @@ class Trees:
 
     def __call__(self, rows: Floats) -> Floats:
         """Return the probability of each kind, shape (rows, kinds), for rows of shape (rows, features)."""
-        rows = np.ascontiguousarray(rows, np.float64)
+        # As in training: a value that equals a threshold must not fall on its other side.
+        rows = np.ascontiguousarray(rows, np.float32).astype(np.float64)
         odds = _summed(rows, self.base, self.roots, self.feature, self.value, self.right)
         shares = np.exp(odds - odds.max(axis=1, keepdims=True))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
@@ -124,7 +125,7 @@ def boosted(
         here = len(nodes)
         nodes.append((int(node["feature_idx"]), 0.0, 0))
         add(table, node["left"])
-        nodes[here] = (nodes[here][0], float(f"{node['num_threshold']:.9g}"), len(nodes))
+        nodes[here] = (nodes[here][0], float(node["num_threshold"]), len(nodes))
         add(table, node["right"])
 
     for step in model._predictors:

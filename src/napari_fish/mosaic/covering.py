@@ -16,9 +16,9 @@ STEPS = 4
 ENOUGH = 0.98
 """Share of a piece of tissue that patches should cover; beyond it no patch is added."""
 NEEDED = 0.97
-"""Share that must be covered even by patches that add next to nothing else."""
-LEAST_GAIN = 0.05
-"""Share of a patch that must be new tissue, once `NEEDED` is reached."""
+"""Share for which patches with little tissue are taken, where others do not reach it."""
+LEAST_GAIN = 0.03
+"""Share of a patch that must be new tissue, once nine tenths of a piece are covered."""
 OF_BEST = 0.8
 """A thin piece has no patch that is half tissue; those with this share of its best one are good enough."""
 
@@ -106,7 +106,7 @@ def _cover(area: _Area, label: int, box: tuple[slice, ...], least: float) -> Non
     # Thin ends of a large piece have no patch that is good enough; better a poor one than none.
     for limit, wanted in ((enough, ENOUGH), (enough / 2, NEEDED), (0.0, NEEDED)):
         allowed = int((1 - wanted) * own.sum())
-        _fill(area, missing, (left, top), (xs, ys), shares >= limit, allowed, int((1 - NEEDED) * own.sum()))
+        _fill(area, missing, (left, top), (xs, ys), shares >= limit, allowed, int(0.1 * own.sum()))
 
 
 def _fill(

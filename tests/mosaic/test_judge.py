@@ -11,7 +11,7 @@ import pytest
 from napari_fish.errors import NoTissue
 from napari_fish.mosaic import MosaicParams
 from napari_fish.mosaic.artefacts import KINDS, Filters, Measured, Measurer, read_filters
-from napari_fish.mosaic.judge import THRESHOLDS, doubtful, judged
+from napari_fish.mosaic.judge import doubtful, judged
 from napari_fish.mosaic.trees import Trees
 from napari_fish.mosaic.values import Patch
 
@@ -46,8 +46,7 @@ def test_doubtful_patches_stay_unless_the_filter_is_strict(
     monkeypatch: pytest.MonkeyPatch, strictness: str, dropped: int
 ) -> None:
     params = replace(NORMAL, artefacts=strictness)
-    doubt = (THRESHOLDS["tiles"]["normal"] + THRESHOLDS["tiles"]["strict"]) / 2
-    patches = judged_as(monkeypatch, ["ink"] * 8, [0.9999, doubt, *[0.05] * 6], params)
+    patches = judged_as(monkeypatch, ["ink"] * 8, [0.9999, 0.75, *[0.05] * 6], params)
     assert sum(bool(p.reason) for p in patches) == dropped
     assert doubtful(patches[1], params) == (strictness != "off")
     assert not doubtful(patches[2], params)

@@ -16,19 +16,26 @@ from napari_fish.mosaic.params import MosaicParams
 from napari_fish.mosaic.tiles import COARSE, FEATURES, TISSUE_SHARE
 from napari_fish.mosaic.values import Patch
 
-RANK = 2
-"""A patch is as suspicious as its second most suspicious tile: one odd tile is no artefact."""
-THRESHOLDS: dict[str, dict[str, float]] = {
-    "tiles": {"normal": 0.9, "strict": 0.5},
-    "lbp": {"normal": 0.5, "strict": 0.3},
+FEW, MANY = 2, 5
+"""A patch is as suspicious as its second most suspicious tile, or, where many are, as its fifth: one odd tile is no artefact."""
+LIMITS: dict[str, tuple[float, float]] = {
+    "ink": (2.5, 1.5),
+    "fold": (3.0, 0.3),
+    "debris": (4.0, np.inf),
+    "blur": (4.0, np.inf),
 }
-"""Probability above which a patch is left out, by filter and strictness."""
-LEAST = 0.57
-"""The least that this probability becomes for ink and folds on a slide whose other patches are beyond doubt."""
-BEYOND_USUAL = 6.0
-"""Log odds above the median patch of the slide from which ink and folds go, between these two probabilities."""
-SURE = 0.98
-"""The same where more than half of a slide would go: then it is more likely the filter that errs."""
+"""Log odds of these two tiles above which a patch is left out, by kind."""
+STRICTER = 2.0
+"""Log odds by which strict limits are lower."""
+USUAL, SHIFT = -4.0, (-1.5, 0.5)
+"""Log odds of half of the patches of a slide that the filter knows well, and how far other slides move the limits: where all
+others are beyond doubt, less is enough to tell ink and folds; where all are a little suspicious, more is needed."""
+SURE = 3.9
+"""Log odds above which patches go where more than half of a slide would: then it is more likely the filter that errs."""
+LBP_LIMITS: dict[str, float] = {"normal": 0.5, "strict": 0.3}
+"""Probability above which the paper's filter leaves a patch out."""
+DOUBTFUL = 0.5
+"""Probability from which a patch that stayed is chosen last for a mosaic."""
 FLAT = 1.0
 """Contrast, as log2 of a variance in grey levels, below which a tile shows one colour and nothing else."""
 DARK = 0.8
@@ -39,11 +46,15 @@ def judged(
     slide: Path, places: NDArray[np.int64], measured: Sequence[Measured], params: MosaicParams
 ) -> tuple[list[Patch], bool]:
     """Return the patches with the reasons to leave them out, and whether one had to be taken back."""
-    measured, kinds = _suspected(measured, params)
-    limits = _limits(measured, params)
+    kinds, gone = [""] * len(measured), np.zeros(len(measured), bool)
+    if params.artefacts != "off" and params.artefact_model == "lbp":
+        gone = np.array([value.artefact > LBP_LIMITS[params.artefacts] for value in measured])
+        kinds = ["artefact"] * len(measured)
+    elif params.artefacts != "off":
+        measured, kinds, gone = _by_tiles(measured, params)
     patches = [
-        patch_of(int(x), int(y), value, _reason(value, kind, params, limits.get(kind, limits[""])))
-        for (x, y), value, kind in zip(places, measured, kinds, strict=True)
+        patch_of(int(x), int(y), value, "white" if value.white > params.white_share else kind if out else "")
+        for (x, y), value, kind, out in zip(places, measured, kinds, gone.tolist(), strict=True)
     ]
     if not all(patch.reason for patch in patches):
         return patches, False
@@ -61,49 +72,42 @@ def judged(
 def doubtful(patch: Patch, params: MosaicParams) -> bool:
     """Say whether a patch that stayed would have gone had the filter been strict."""
     judged_by_tiles = params.artefacts != "off" and params.artefact_model == "tiles"
-    return judged_by_tiles and patch.artefact > THRESHOLDS["tiles"]["strict"]
+    return judged_by_tiles and patch.artefact > DOUBTFUL
 
 
-def _suspected(measured: Sequence[Measured], params: MosaicParams) -> tuple[list[Measured], list[str]]:
-    """Judge all patches beside one another: how likely each shows an artefact, and of which kind."""
-    tiles = [
-        value.tiles for value in measured if value.tiles is not None and value.white <= params.white_share
-    ]
-    kinds = ["artefact"] * len(measured)
-    result = list(measured)
-    if not tiles:
-        return result, kinds
-    rows = beside_slide(np.stack(tiles).astype(np.float64))
+def _by_tiles(
+    measured: Sequence[Measured], params: MosaicParams
+) -> tuple[list[Measured], list[str], NDArray[np.bool_]]:
+    """Judge all patches beside one another: how likely each shows an artefact, of which kind, and which go."""
+    result, kinds, gone = list(measured), [""] * len(measured), np.zeros(len(measured), bool)
+    seen = [i for i, v in enumerate(measured) if v.tiles is not None and v.white <= params.white_share]
+    if not seen:
+        return result, kinds, gone
+    rows = beside_slide(np.stack([measured[i].tiles for i in seen]).astype(np.float64))  # type: ignore[misc]
     found = read_filters().tiles(rows.reshape(-1, rows.shape[-1])).reshape(*rows.shape[:2], len(KINDS))
-    seen = iter(found)
-    for number, value in enumerate(measured):
-        if value.tiles is None or value.white > params.white_share:
-            continue
-        each = next(seen)
-        worst = np.argsort(-(1 - each[:, 0]), kind="stable")[:RANK]
-        kinds[number] = KINDS[1 + int(np.argmax(each[worst, 1:].sum(axis=0)))]
-        likely = 1.0 if _bare(value) else 1 - float(each[worst[-1], 0])
-        result[number] = replace(value, artefact=likely)
-        if _bare(value):
-            kinds[number] = "ink"
-    return result, kinds
+    order = np.argsort(found[..., 0], axis=1, kind="stable")
+    found = np.take_along_axis(found, order[..., None], axis=1)
+    few, many = (_log_odds(found[:, min(rank, found.shape[1]) - 1, 0]) for rank in (FEW, MANY))
+    shift = float(np.clip(np.median(few) - USUAL, *SHIFT))
+    for number, i in enumerate(seen):
+        kind = KINDS[1 + int(np.argmax(found[number, :FEW, 1:].sum(axis=0)))]
+        # Dust and blur have one face, which a slide that is well known does not change.
+        moved = (shift if kind in ("ink", "fold") else max(shift, 0.0)) - STRICTER * (
+            params.artefacts == "strict"
+        )
+        gone[i] = few[number] > LIMITS[kind][0] + moved or many[number] > LIMITS[kind][1] + moved
+        likely = float(1 / (1 + np.exp(-few[number])))
+        if _bare(measured[i]):
+            kind, likely, gone[i], few[number] = "ink", 1.0, True, np.inf
+        kinds[i], result[i] = kind, replace(measured[i], artefact=likely)
+    if gone[seen].mean() > 0.5:
+        gone[seen] &= few > SURE
+    return result, kinds, gone
 
 
-def _limits(measured: Sequence[Measured], params: MosaicParams) -> dict[str, float]:
-    """Return the probability above which patches of this slide are left out, by kind; "" for any other kind."""
-    if params.artefacts == "off":
-        return {"": 1.0}
-    limit = THRESHOLDS[params.artefact_model][params.artefacts]
-    seen = np.array([value.artefact for value in measured if value.white <= params.white_share])
-    if params.artefact_model != "tiles" or len(seen) == 0:
-        return {"": limit}
-    if np.mean(seen > limit) > 0.5:
-        return {"": max(limit, SURE)}
-    usual = float(np.median(np.clip(seen, 1e-6, 1 - 1e-6)))
-    odds = np.log(usual / (1 - usual)) + BEYOND_USUAL
-    # Where all others look alike and clean, less is enough to tell ink and folds, which have most faces.
-    lower = float(np.clip(1 / (1 + np.exp(-odds)), min(LEAST, limit), limit))
-    return {"": limit, "ink": lower, "fold": lower}
+def _log_odds(clean: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log odds of an artefact where this is the probability of clean tissue."""
+    return np.asarray(np.log((1 - clean + 1e-6) / (clean + 1e-6)))
 
 
 def _bare(value: Measured) -> bool:
@@ -119,13 +123,6 @@ def _bare(value: Measured) -> bool:
 def _merit(patch: Patch) -> tuple[int, float]:
     """Rank a dropped patch among others: the higher, the better."""
     return (0, -patch.white) if patch.reason == "white" else (1, -patch.artefact)
-
-
-def _reason(value: Measured, kind: str, params: MosaicParams, limit: float) -> str:
-    """Say why a patch is dropped, or return the empty string."""
-    if value.white > params.white_share:
-        return "white"
-    return kind if value.artefact > limit else ""
 
 
 def patch_of(x: int, y: int, value: Measured, reason: str = "", cluster: int = -1) -> Patch:

@@ -20,7 +20,7 @@ FEW, MANY = 2, 5
 """A patch is as suspicious as its second most suspicious tile, or, where many are, as its fifth: one odd tile is no artefact."""
 LIMITS: dict[str, tuple[float, float]] = {
     "ink": (2.5, 1.5),
-    "fold": (3.0, 0.3),
+    "fold": (3.0, 0.5),
     "debris": (4.0, np.inf),
     "blur": (4.0, np.inf),
 }

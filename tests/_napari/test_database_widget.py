@@ -607,8 +607,8 @@ def test_reset_goes_back_to_what_the_user_prefers(qtbot: Any, widget: DatabaseWi
 
 @pytest.fixture
 def inked(archive: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A database of which one slide lost half of its patches to ink."""
-    ink_on(monkeypatch, "s1", 1)
+    """A database of which one slide lost a third of its patches to ink."""
+    ink_on(monkeypatch, "s1", 2)
     strict = BuildParams(encoder="tiny", artefacts="strict")
     build(archive / "slides", archive / "a.fish", params=strict)
     return archive
@@ -628,15 +628,15 @@ def test_the_inspect_page_says_what_was_left_out_of_each_slide_and_over_all(
     table = control(widget, "slide_table")
     shown = {row[0]: (row[3], row[-1]) for row in table.shown.rows}
     choice = known["s1.tif"].choice
-    assert shown["s1.tif"][0] == 1 and shown["s0.tif"][0] == 0 and shown["s3.tif"][0] is None
+    assert shown["s1.tif"][0] == 2 and shown["s0.tif"][0] == 0 and shown["s3.tif"][0] is None
     assert told(choice.candidates, choice.left_out) in shown["s1.tif"][1] and "ink" in shown["s1.tif"][1]
     assert "not known" in shown["s3.tif"][1]
     table.sortByColumn(3, Qt.SortOrder.DescendingOrder)
     first, *_, last = (table.proxy.index(n, 3).data() for n in range(SLIDES))
-    assert (first, last) == ("1", "?")
+    assert (first, last) == ("2", "?")
     kept = sum(known[f"s{n}.tif"].choice.candidates for n in range(3))
     text = control(widget, "summary").text()
-    assert f"{kept} patches; 1 left out: 1 ink" in text
+    assert f"{kept} patches; 2 left out: 2 ink" in text
     assert "of one slide was left out: look at it (Show what was left out) or keep them (Keep them)." in text
 
 
@@ -655,9 +655,9 @@ def test_what_was_left_out_of_a_slide_is_shown_on_it_with_the_reasons(
     button.click()
     assert state(widget) == "Opening s1.tif …" and widget.busy
     qtbot.waitUntil(lambda: not widget.left_out.busy, timeout=LONG)
-    assert state(widget).startswith("s1.tif: ") and "1 left out: 1 ink. More than a fifth" in state(widget)
+    assert state(widget).startswith("s1.tif: ") and "2 left out: 2 ink. More than a fifth" in state(widget)
     left_out, patches = viewer.layers[DROPPED], viewer.layers[PATCHES]
-    assert list(left_out.features["reason"]) == ["ink"] and list(left_out.text.values) == ["ink"]
+    assert list(left_out.features["reason"]) == ["ink"] * 2 and list(left_out.text.values) == ["ink"] * 2
     assert np.allclose(left_out.face_color[0, :3], np.array(REASON_COLOURS["ink"]) / 255)
     assert len(patches.data) > 0 and left_out.visible
     assert [layer.name for layer in viewer.layers if isinstance(layer, Image)] == ["s1"]
@@ -694,9 +694,9 @@ def test_what_was_left_out_is_kept_and_left_out_again(
     button.click()
     finished(qtbot, widget)
     assert digest(inked / "a.fish") == before
-    assert "1 left out: 1 ink" in state(widget) and "Show what was left out" in state(widget)
+    assert "2 left out: 2 ink" in state(widget) and "Show what was left out" in state(widget)
     (row,) = widget.build.progress.table.shown.rows
-    assert "1 left out: 1 ink" in row[2] and "More than a fifth" in row[-1]
+    assert "2 left out: 2 ink" in row[2] and "More than a fifth" in row[-1]
     asked: list[tuple[str, str]] = []
     widget.build.look_at.disconnect()
     widget.build.look_at.connect(lambda *what: asked.append(what))

@@ -186,6 +186,7 @@ def test_a_preview_can_be_cancelled(qtbot: Any, widget: MosaicWidget, shown: Vie
 
 
 def test_errors_are_shown_in_words_and_the_next_preview_works(qtbot: Any, widget: MosaicWidget) -> None:
+    control(widget, "TissueParams.method").setCurrentText("saturation")
     control(widget, "TissueParams.threshold").setValue(255)
     control(widget, "TissueParams.retry").setChecked(False)
     widget.preview()

@@ -27,7 +27,7 @@ LIMITS: dict[str, tuple[float, float]] = {
 """Log odds of these two tiles above which a patch is left out, by kind."""
 STRICTER = 2.0
 """Log odds by which strict limits are lower."""
-USUAL, SHIFT = -4.0, (-0.5, 0.5)
+USUAL, SHIFT = -4.0, (-2.0, 0.5)
 """Log odds of half of the patches of a slide that the filter knows well, and how far other slides move the limits: where all
 others are beyond doubt, less is enough to tell ink and folds; where all are a little suspicious, more is needed."""
 SURE = 3.9

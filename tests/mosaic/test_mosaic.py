@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from napari_fish.errors import Cancelled, NoTissue, SlideError
-from napari_fish.mosaic import Mosaic, make_mosaic, preset
+from napari_fish.mosaic import Mosaic, Patch, make_mosaic, preset
 from napari_fish.mosaic.annotations import polygons_from_geojson
 from napari_fish.mosaic.draw import draw_mosaic
 
-from .conftest import ArraySlide, glass, stain, tissue_slide
+from .conftest import ArraySlide, disc, glass, stain, tissue_slide
 
 # The artefact filter knows real tissue, and the grain of these slides is none.
 PLAIN = replace(preset(), artefacts="off")
@@ -154,3 +154,21 @@ def test_the_picture_shows_outline_and_patches_over_the_thumbnail(slide: ArraySl
     scale = slide.dimensions[0] / 640
     assert changed[int((patch.y + 128) / scale), int((patch.x + 128) / scale)]
     assert not changed[2, 2]
+
+
+def test_a_piece_whose_patches_all_show_ink_is_no_tissue(monkeypatch: pytest.MonkeyPatch) -> None:
+    from napari_fish.mosaic import mosaic as module
+
+    where = disc(1024, 2048, 512, 500, 350) | disc(1024, 2048, 512, 1600, 300)
+    slide = ArraySlide(stain(glass(1024, 2048), where), 2.0)
+    assert len(make_mosaic(slide, PLAIN).contours) == 2
+    judged = module.judged
+
+    def with_ink(*args: object) -> tuple[list[Patch], bool]:
+        patches, rescued = judged(*args)
+        return [replace(p, reason="ink") if p.x > 1100 else p for p in patches], rescued
+
+    monkeypatch.setattr(module, "judged", with_ink)
+    found = make_mosaic(slide, PLAIN)
+    assert [round(np.mean(c.outer, axis=0)[0], -2) for c in found.contours] == [500]
+    assert found.dropped_counts["ink"] == len(found.dropped) > 0

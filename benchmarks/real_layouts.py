@@ -22,18 +22,16 @@ from common import Row, options, report
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 from scipy import ndimage
+from tissue_slides import ArraySlide
 
 from napari_fish.errors import NoTissue
 from napari_fish.mosaic import Mosaic, make_mosaic
 from napari_fish.mosaic.draw import draw_mosaic
+from napari_fish.mosaic.examples import FIELD_MPP
 from napari_fish.mosaic.rings import draw
-from napari_fish.slides.base import PyramidSlide
-from napari_fish.slides.mpp import Mpp, MppSource
-from napari_fish.slides.protocol import RGB, SeriesInfo
+from napari_fish.slides.protocol import RGB
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "tissue"
-SET_MPP = {"breakhis": 0.25, "ebhi": 0.25, "osteosarcoma": 1.0}
-"""µm per px of sets that are not at about 0.5."""
 MPP = 2.0
 """µm per px of a layout: what mosaics are measured at."""
 AREAS = (0.05, 0.08, 0.12, 0.2, 0.26, 0.4, 0.7, 1.0, 1.5, 2.0)
@@ -45,28 +43,6 @@ GLASS = {
 }
 TINTS = ((240, 222, 238), (238, 236, 214), (214, 226, 236), (222, 222, 222), (250, 236, 226), (205, 210, 196))
 INKS = ((40, 60, 160), (20, 20, 25), (30, 120, 60), (170, 30, 40))
-
-
-class Picture(PyramidSlide):
-    """A slide that is an array in memory."""
-
-    backend = "layout"
-
-    def __init__(self, rgb: RGB, mpp: float = MPP, name: str = "layout.tif") -> None:
-        self._rgb = rgb
-        size = (rgb.shape[1], rgb.shape[0])
-        super().__init__(
-            Path(name), (size,), Mpp(mpp, MppSource.USER), series=(SeriesInfo(0, name, "slide", *size),)
-        )
-
-    def _decode(self, level: int, x: int, y: int, width: int, height: int) -> RGB:
-        return self._rgb[y : y + height, x : x + width]
-
-    def _release(self) -> None:
-        pass
-
-    def _hash(self) -> str:
-        return "layout"
 
 
 @dataclass
@@ -94,7 +70,7 @@ def mpp_of(name: str, path: Path) -> float:
     """Return the µm per px of an image of a set."""
     if name == "oral":
         return 1.0 if "100x" in path.name else 0.25
-    return SET_MPP.get(name, 0.5)
+    return FIELD_MPP.get(name, 0.5)
 
 
 @cache
@@ -299,7 +275,7 @@ def rows(data: Path, seed: int, quick: bool, png: Path | None = None) -> list[Ro
     """Return a row a set and kind of glass, and one over all."""
     sums: dict[tuple[str, str], list[float]] = {}
     for name, kind, torn, layout in layouts(data, seed, quick):
-        slide = Picture(layout.rgb)
+        slide = ArraySlide(layout.rgb, MPP)
         try:
             mosaic = make_mosaic(slide)
         except NoTissue as error:

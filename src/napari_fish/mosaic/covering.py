@@ -146,7 +146,10 @@ def _positions(area: _Area, span: slice, axis: int) -> tuple[NDArray[np.int64], 
     """Return where patches over a piece may begin along an axis, and which of these are the grid's."""
     first, last = span.start * area.scale[axis], span.stop * area.scale[axis]
     count = max(1, math.ceil((last - first) / area.size - 1e-6))
-    start = (first + last - count * area.size) / 2
+    # As few patches as can be are moved for the slide's edge: those that stay on one grid are read together.
+    start = np.clip(
+        (first + last - count * area.size) / 2, 0, max(0, area.dimensions[axis] - count * area.size)
+    )
     grid = area.inside(start + area.size * np.arange(count), axis)
     every = start + area.size / STEPS * np.arange(1 - STEPS, STEPS * count)
     places = np.union1d(area.inside(every, axis), grid)

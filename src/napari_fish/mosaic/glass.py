@@ -78,7 +78,7 @@ def measure(rgb: NDArray[np.uint8], um: float) -> Overview:
         ndimage.uniform_filter(light[..., channel], window, output=mean[..., channel])
         variance += ndimage.uniform_filter(light[..., channel] ** 2, window) - mean[..., channel] ** 2
     texture = np.sqrt(np.maximum(variance / 3, 0))
-    bright = mean.mean(axis=2)
+    bright = (mean[..., 0] + mean[..., 1] + mean[..., 2]) / 3
     smooth = texture < SMOOTH
     # What is smooth but darker than most of what is not is a border or a shadow.
     level = np.quantile(bright[~smooth], 0.75) if not smooth.all() else -np.inf
@@ -123,7 +123,7 @@ def _terms(y: NDArray[np.float64], x: NDArray[np.float64], curved: bool) -> NDAr
 
 def find_tissue(seen: Overview, um: float, sensitivity: float = 1.0) -> Mask:
     """Return where there is tissue on an overview of ``um`` µm a px; all False where there is none."""
-    dark = seen.density.max(axis=2)
+    dark = np.maximum(np.maximum(seen.density[..., 0], seen.density[..., 1]), seen.density[..., 2])
     textured = seen.texture > texture_level(seen) / sensitivity
     if seen.glass and textured.any():
         typical = float(np.median(dark[textured]))
@@ -133,9 +133,10 @@ def find_tissue(seen: Overview, um: float, sensitivity: float = 1.0) -> Mask:
         mask = textured
     ink = _ink(seen, dark, mask, um)
     mask = _closed(mask & ~ink, CLOSE_UM / um)
-    if not _opened(mask, OPEN_UM / um).any():
-        return np.zeros_like(mask)
-    mask |= _small(~mask, min(FILL_MM2 * 1e6 / um**2, mask.size / 2))
+    gap = FILL_MM2 * 1e6 / um**2
+    # On a picture no larger than a few such gaps, a speck of dust must not make tissue of all the glass around it.
+    if gap < mask.size / 8 or _opened(mask, OPEN_UM / um).any():
+        mask |= _small(~mask, min(gap, mask.size / 2))
     return _tightened(_opened(mask & ~ink, OPEN_UM / um), dark)
 
 
@@ -167,6 +168,8 @@ def _ink(seen: Overview, dark: Floats, mask: Mask, um: float) -> Mask:
     """Return what is cold or black and too smooth for tissue; stains of such a colour are more than half of a slide."""
     red, green, blue = (seen.density[..., channel] for channel in range(3))
     cold = (dark > INK_DENSITY) & ((red > 1.15 * green) | (np.minimum(red, blue) > 0.85 * green))
+    if not cold.any():
+        return cold
     flat = cold & (seen.texture < FLAT * dark)
     streaky = cold & (seen.texture < STREAKY * dark)
     if streaky[mask].mean() > 0.5 if mask.any() else True:

@@ -14,8 +14,8 @@ from scipy import ndimage
 
 from napari_fish.errors import FishError
 from napari_fish.mosaic import MosaicParams, make_mosaic, preset
-from napari_fish.mosaic.artefacts import KINDS, Measurer, read_filters, shrunk
-from napari_fish.mosaic.beside import NAMES
+from napari_fish.mosaic.artefacts import Measurer, read_filters, shrunk
+from napari_fish.mosaic.beside import KINDS, NAMES, PATCH_NAMES
 from napari_fish.mosaic.evaluation import Score, evaluate_demo, score
 from napari_fish.mosaic.examples import FIELD_MPP, filled, read_field, resized
 from napari_fish.mosaic.judge import judged
@@ -28,11 +28,13 @@ from .test_measure import grain
 
 def test_the_shipped_filters_are_plain_finite_numbers() -> None:
     shipped = files("napari_fish.mosaic") / "artefacts.json"
-    assert len(shipped.read_bytes()) < 200_000
+    assert len(shipped.read_bytes()) < 400_000
     trained = read_filters()
     assert len(trained.lbp.weights) == 128
     assert trained.tiles.features == len(NAMES)
     assert trained.tiles.kinds == KINDS
+    assert trained.patches.features == len(PATCH_NAMES)
+    assert trained.limits["strict"] < trained.limits["normal"]
 
 
 def damaged(change: str) -> dict[str, Any]:
@@ -55,11 +57,16 @@ def damaged(change: str) -> dict[str, Any]:
         tiles["roots"][0] = -1
     elif change == "huge":
         tiles["right"][split] = 10**30
+    elif change == "limits":
+        document["filters"]["limits"]["normal"] = -10
+    elif change == "patches":
+        document["filters"]["patches"]["features"] = 99
     return document
 
 
 @pytest.mark.parametrize(
-    "change", ["spread", "loop", "beyond", "feature", "infinite", "kinds", "root", "huge"]
+    "change",
+    ["spread", "loop", "beyond", "feature", "infinite", "kinds", "root", "huge", "limits", "patches"],
 )
 def test_a_damaged_filter_file_is_refused(tmp_path: Path, change: str) -> None:
     path = tmp_path / "a.json"
@@ -129,8 +136,7 @@ def test_tissue_is_found_on_slides_with_other_seeds(scores: Score) -> None:
 def test_ink_folds_and_blur_are_dropped(scores: Score) -> None:
     assert set(scores.dropped_by_kind) == {"ink", "fold", "blur"}
     assert scores.artefact_patches >= 8
-    # In doubt a patch stays: narrow folds and pale ink do, for the sake of real tissue (docs/mosaic.md has the figures).
-    assert scores.artefacts_dropped >= 0.9
+    assert scores.artefacts_dropped >= 0.95
 
 
 def test_clean_tissue_is_kept(scores: Score) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from napari_fish.errors import NoTissue
 from napari_fish.mosaic import MosaicParams
-from napari_fish.mosaic.artefacts import KINDS, Filters, Measured, Measurer, read_filters
+from napari_fish.mosaic.artefacts import Filters, Measured, Measurer, read_filters
+from napari_fish.mosaic.beside import KINDS
 from napari_fish.mosaic.judge import doubtful, judged
 from napari_fish.mosaic.trees import Trees
 from napari_fish.mosaic.values import Patch
@@ -21,14 +22,15 @@ NORMAL = MosaicParams()
 
 
 def judged_as(
-    monkeypatch: pytest.MonkeyPatch, kinds: list[str], likely: list[float], params: MosaicParams = NORMAL
+    monkeypatch: pytest.MonkeyPatch, kinds: list[str], odds: list[float], params: MosaicParams = NORMAL
 ) -> list[Patch]:
-    """Judge patches of which the trees say that all tiles show a kind with some probability."""
+    """Judge patches of which the trees say what kind they show, and with which log odds beyond the normal limit."""
     shares = np.zeros((len(kinds), 16, len(KINDS)))
-    for number, (kind, probability) in enumerate(zip(kinds, likely, strict=True)):
-        shares[number, :, 0] = 1 - probability
-        shares[number, :, KINDS.index(kind)] = probability
+    for number, kind in enumerate(kinds):
+        shares[number, :, KINDS.index(kind)] = 1
+    limit = read_filters().limits["normal"]
     monkeypatch.setattr(Trees, "__call__", lambda self, rows: shares.reshape(-1, len(KINDS)))
+    monkeypatch.setattr(Trees, "odds", lambda self, rows: limit + np.array(odds)[:, None])
     measurer = Measurer(params)
     measured = [measurer(grain(number)) for number in range(len(kinds))]
     places = np.stack([np.arange(len(kinds)) * 1024, np.zeros(len(kinds), np.int64)], axis=1)
@@ -37,7 +39,7 @@ def judged_as(
 
 def test_the_reason_is_the_kind_of_artefact(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = ["ink", "fold", "debris", "blur", *["ink"] * 6]
-    patches = judged_as(monkeypatch, kinds, [0.9999] * 4 + [0.1] * 6)
+    patches = judged_as(monkeypatch, kinds, [3.0] * 4 + [-4.0] * 6)
     assert [p.reason for p in patches] == ["ink", "fold", "debris", "blur", *[""] * 6]
 
 
@@ -46,16 +48,22 @@ def test_doubtful_patches_stay_unless_the_filter_is_strict(
     monkeypatch: pytest.MonkeyPatch, strictness: str, dropped: int
 ) -> None:
     params = replace(NORMAL, artefacts=strictness)
-    patches = judged_as(monkeypatch, ["ink"] * 8, [0.9999, 0.75, *[0.05] * 6], params)
+    patches = judged_as(monkeypatch, ["ink"] * 8, [0.5, -0.2, *[-6.0] * 6], params)
     assert sum(bool(p.reason) for p in patches) == dropped
     assert doubtful(patches[1], params) == (strictness != "off")
     assert not doubtful(patches[2], params)
 
 
-def test_where_most_of_a_slide_would_go_only_the_sure_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    likely = 0.97
-    patches = judged_as(monkeypatch, ["fold"] * 6, [likely] * 5 + [0.99999])
+def test_where_nearly_all_of_a_slide_would_go_only_the_sure_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    patches = judged_as(monkeypatch, ["fold"] * 6, [1.0] * 5 + [3.0])
     assert [p.reason for p in patches] == [*[""] * 5, "fold"]
+
+
+def test_what_is_inked_nearly_everywhere_goes_where_the_rest_is_beyond_doubt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    patches = judged_as(monkeypatch, ["ink"] * 8, [*[1.0] * 5, *[-6.0] * 3])
+    assert [p.reason for p in patches] == [*["ink"] * 5, *[""] * 3]
 
 
 def test_one_odd_tile_is_no_artefact(monkeypatch: pytest.MonkeyPatch) -> None:

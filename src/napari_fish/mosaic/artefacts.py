@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.errors import FishError
-from napari_fish.mosaic.beside import NAMES
+from napari_fish.mosaic.beside import KINDS, NAMES, PATCH_NAMES
 from napari_fish.mosaic.measure import (
     LBP_BINS,
     RGB,
@@ -30,8 +30,6 @@ from napari_fish.mosaic.trees import Trees
 Floats = NDArray[np.float64]
 SHIPPED = "artefacts.json"
 """The trained filters inside the package."""
-KINDS: tuple[str, ...] = ("clean", "ink", "fold", "debris", "blur")
-"""What a tile may show; all but the first are reasons to leave a patch out."""
 SHRINK = 4
 """A patch is measured at this fraction of its working scale: 5x for 20x."""
 
@@ -79,10 +77,40 @@ class Filter:
 
 @dataclass(frozen=True, eq=False)
 class Filters:
-    """What ``train-artefacts`` makes: the paper's filter on texture, and the trees that judge tiles."""
+    """What ``train-artefacts`` makes.
+
+    Attributes
+    ----------
+    lbp : Filter
+        The paper's filter on texture.
+    tiles, patches : Trees
+        Tell kinds of tiles apart, and by their tiles which patches show an artefact.
+    limits : dict
+        Log odds of an artefact above which a patch is left out: ``"normal"``, and ``"strict"``.
+    """
 
     lbp: Filter
     tiles: Trees
+    patches: Trees
+    limits: dict[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers for JSON."""
+        trees = {name: getattr(self, name).to_dict() for name in ("lbp", "tiles", "patches")}
+        return {**trees, "limits": self.limits}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Filters:
+        """Return the filters that :meth:`to_dict` wrote; what could lead astray is a ValueError."""
+        tiles, patches = (Trees.from_dict(values[name]) for name in ("tiles", "patches"))
+        limits = {name: float(values["limits"][name]) for name in ("normal", "strict")}
+        if (tiles.kinds, tiles.features) != (KINDS, len(NAMES)):
+            raise ValueError(f"the trees must tell {', '.join(KINDS)} apart by {len(NAMES)} features")
+        if (patches.kinds, patches.features) != (("artefact",), len(PATCH_NAMES)):
+            raise ValueError(f"the trees of patches must tell artefacts by {len(PATCH_NAMES)} features")
+        if not (np.isfinite([*limits.values()]).all() and limits["strict"] <= limits["normal"]):
+            raise ValueError("limits must be finite, the strict one the lower")
+        return cls(Filter.from_dict(values["lbp"]), tiles, patches, limits)
 
 
 def read_filters(path: Path | None = None) -> Filters:
@@ -97,11 +125,7 @@ def _shipped() -> Filters:
 
 def _parse(text: str, name: str) -> Filters:
     try:
-        values = json.loads(text)["filters"]
-        trees = Trees.from_dict(values["tiles"])
-        if (trees.kinds, trees.features) != (KINDS, len(NAMES)):
-            raise ValueError(f"the trees must tell {', '.join(KINDS)} apart by {len(NAMES)} features")
-        return Filters(Filter.from_dict(values["lbp"]), trees)
+        return Filters.from_dict(json.loads(text)["filters"])
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise FishError(
             f"{name}: these are not trained artefact filters ({error}). Make them anew with train-artefacts."

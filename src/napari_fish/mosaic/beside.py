@@ -1,4 +1,4 @@
-"""Tiles beside what is usual on their slide and in their patch."""
+"""Tiles and patches beside what is usual on their slide."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from napari_fish.mosaic.tiles import FEATURES, TISSUE_SHARE
 
 Floats = NDArray[np.float64]
+KINDS: tuple[str, ...] = ("clean", "ink", "fold", "debris", "blur")
+"""What a tile may show; all but the first are reasons to leave a patch out."""
 COLOUR_AND_DETAIL = tuple(range(FEATURES.index("mean density R"), len(FEATURES)))
 UNIFORM = tuple(FEATURES.index(f"pattern {code}") for code in (0, 1, 3, 7, 15, 31, 63, 127, 255))
 CONTEXT = tuple(
@@ -51,3 +53,53 @@ def beside_slide(tiles: Floats) -> Floats:
     context = np.broadcast_to(usual[list(CONTEXT)], (*tiles.shape[:2], len(CONTEXT)))
     spread = (high - low)[own] + LEAST_SPREAD
     return np.concatenate([tiles, apart[..., few], apart[..., own] / spread, *beside_patch, context], axis=-1)
+
+
+RANKS = (1, 2, 3, 5, 8)
+"""Which of a patch's tiles are looked at, from the most suspicious on."""
+PATCH_NAMES: tuple[str, ...] = (
+    *(f"suspicion of tile {rank}" for rank in RANKS),
+    *(f"second tile: {kind}" for kind in KINDS[1:]),
+    *("suspicion of a quarter of the patches", "of half", "of three quarters"),
+    *("share of suspicious patches", "patches, as a power of two", "share of tissue"),
+)
+"""Names of the columns of :func:`beside_patches`."""
+GROWS: tuple[int, ...] = (*(1 for _ in (*RANKS, *KINDS[1:])), -1, -1, 0, 0, 0, 0)
+"""Whether a patch is the more suspicious the larger a column is (1), or the less (-1)."""
+
+
+def beside_patches(found: Floats, tissue: Floats) -> Floats:
+    """Describe each patch of a slide by its most suspicious tiles, beside those of the other patches.
+
+    Parameters
+    ----------
+    found : ndarray, shape (patches, tiles, len(KINDS))
+        The probability of each kind.
+    tissue : ndarray, shape (patches,)
+        Share of tissue.
+
+    Returns
+    -------
+    ndarray, shape (patches, len(PATCH_NAMES))
+        Suspicion is measured in log odds.
+    """
+    tiles = found.shape[1]
+    suspicion = -np.sort(-log_odds(1 - found[..., 0]), axis=1)
+    second = min(2, tiles) - 1
+    kinds = -np.sort(-log_odds(found[..., 1:]), axis=1)[:, second]
+    few = suspicion[:, second]
+    slide = [*np.quantile(few, (0.25, 0.5, 0.75)), (few > 0).mean(), np.log2(len(few))]
+    return np.concatenate(
+        [
+            suspicion[:, [min(rank, tiles) - 1 for rank in RANKS]],
+            kinds,
+            np.broadcast_to(slide, (len(few), len(slide))),
+            tissue[:, None],
+        ],
+        axis=1,
+    )
+
+
+def log_odds(probability: Floats) -> Floats:
+    """Return the logarithm of how many times likelier something is than not, bounded."""
+    return np.asarray(np.log((probability + 1e-6) / (1 - probability + 1e-6)))

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from napari_fish.mosaic.hard_tissue import HardTissue
 from napari_fish.mosaic.measure import RGB
-from napari_fish.mosaic.painting import PAINTERS, Mask
+from napari_fish.mosaic.painting import PAINTERS, Mask, a_pen, ink
 
 Floats = NDArray[np.float64]
 SIDE = 256
@@ -35,6 +36,8 @@ OFTEN = (
     "blur",
 )
 """What is painted, as often as it stands here: ink and folds have most faces."""
+HARD = 0.4
+"""Share of slides with tissue that is easily taken for an artefact."""
 LEAST_CHANGE = 18.0
 """Mean change of brightness, of 255, below which paint is not worth learning."""
 FIELD_MPP: dict[str, float] = {"breakhis": 0.25, "ebhi": 0.25, "osteosarcoma": 1.0}
@@ -70,7 +73,7 @@ def read_field(path: Path) -> RGB:
 
 
 def example_slide(fields: Sequence[Path | RGB], mpp: float, rng: np.random.Generator) -> Iterator[Example]:
-    """Yield the patches of a slide made of some of a laboratory's images, none, or up to 45 %, painted over."""
+    """Yield the patches of a slide made of some of a laboratory's images, none, some or most of them painted over."""
     count = int(rng.integers(8, 20)) if rng.random() < 0.85 else int(rng.integers(1, 8))
     if rng.random() < 0.6:
         start = int(rng.integers(len(fields)))
@@ -84,19 +87,21 @@ def example_slide(fields: Sequence[Path | RGB], mpp: float, rng: np.random.Gener
 
 def dirtied(patches: Iterator[RGB], rng: np.random.Generator) -> Iterator[Example]:
     """Stain the patches of a slide otherwise, paint on some, and take the picture again."""
-    dirt = rng.uniform(0.08, 0.45) if rng.random() < 0.65 else 0.0
+    dirt = _Dirt(rng)
+    hard = HardTissue.of_slide(rng) if rng.random() < HARD else None
     stain = _Stain(rng)
     softness = rng.uniform(0.3, 1.1) if rng.random() < 0.3 else 0.0
     quality = int(rng.integers(50, 96)) if rng.random() < 0.6 else 0
     uneven = rng.random() < 0.25
     for rgb in patches:
+        if hard is not None and rng.random() < hard.share:
+            rgb = hard(rgb, MPP, rng)
         rgb = stain(rgb, rng.uniform(0.85, 1.18) * rng.uniform(0.95, 1.05, 3) if uneven else np.ones(3))
         if softness:
             rgb = _rounded(ndimage.gaussian_filter(rgb.astype(np.float32), (softness, softness, 0)))
         kind, where = "", None
-        if rng.random() < dirt:
-            kind = str(rng.choice(OFTEN))
-            painted, where = PAINTERS[kind](rgb, MPP, rng)
+        if rng.random() < dirt.share:
+            kind, painted, where = dirt(rgb, rng)
             if kind != "blur" and not _visible(rgb, painted, where):
                 continue
             rgb = painted
@@ -109,13 +114,30 @@ def _visible(rgb: RGB, painted: RGB, where: Mask) -> bool:
     return bool(change.size and change.mean() >= LEAST_CHANGE)
 
 
+class _Dirt:
+    """What is wrong with a slide: how many of its patches, mostly with what, and the pen that marked it."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.share = 0.0
+        if rng.random() < 0.65:
+            self.share = rng.uniform(0.08, 0.45) if rng.random() < 0.7 else rng.uniform(0.45, 0.95)
+        self.mostly = str(rng.choice(OFTEN))
+        self.pen = a_pen(rng)
+
+    def __call__(self, rgb: RGB, rng: np.random.Generator) -> tuple[str, RGB, Mask]:
+        kind = self.mostly if rng.random() < 0.6 else str(rng.choice(OFTEN))
+        if kind == "ink" and rng.random() < 0.8:
+            return kind, *ink(rgb, MPP, rng, self.pen)
+        return kind, *PAINTERS[kind](rgb, MPP, rng)
+
+
 class _Stain:
     """What another laboratory makes of the same tissue: another strength, white balance, or pair of stains."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.turn: Floats | None = None
         self.least = 0.0
-        if rng.random() < 0.35:
+        if rng.random() < 0.25:
             pair = np.asarray(STAINS[int(rng.integers(len(STAINS)))]) + rng.normal(0, 0.04, (2, 3))
             # The second stain is often sparse: an immunostain marks some cells, and nothing else.
             self.least = rng.uniform(0, 0.5)

@@ -10,32 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.errors import NoTissue
-from napari_fish.mosaic.artefacts import KINDS, Measured, read_filters
-from napari_fish.mosaic.beside import beside_slide
+from napari_fish.mosaic.artefacts import Measured, read_filters
+from napari_fish.mosaic.beside import KINDS, beside_patches, beside_slide
 from napari_fish.mosaic.params import MosaicParams
 from napari_fish.mosaic.tiles import COARSE, FEATURES, TISSUE_SHARE
 from napari_fish.mosaic.values import Patch
 
-FEW, MANY = 2, 5
-"""A patch is as suspicious as its second most suspicious tile, or, where many are, as its fifth: one odd tile is no artefact."""
-LIMITS: dict[str, tuple[float, float]] = {
-    "ink": (2.5, 1.5),
-    "fold": (3.0, 0.5),
-    "debris": (4.0, np.inf),
-    "blur": (4.0, np.inf),
-}
-"""Log odds of these two tiles above which a patch is left out, by kind."""
-STRICTER = 2.0
-"""Log odds by which strict limits are lower."""
-USUAL, SHIFT = -4.0, (-2.0, 0.5)
-"""Log odds of half of the patches of a slide that the filter knows well, and how far other slides move the limits: where all
-others are beyond doubt, less is enough to tell ink and folds; where all are a little suspicious, more is needed."""
-SURE = 3.9
-"""Log odds above which patches go where more than half of a slide would: then it is more likely the filter that errs."""
+ODD, SURER = -1.0, 1.0
+"""Where three quarters of a slide would go and even its least suspicious quarter has higher log odds than the first, it is more
+likely the filter that errs: then the limit is higher by the second."""
 LBP_LIMITS: dict[str, float] = {"normal": 0.5, "strict": 0.3}
 """Probability above which the paper's filter leaves a patch out."""
-DOUBTFUL = 0.5
-"""Probability from which a patch that stayed is chosen last for a mosaic."""
 FLAT = 1.0
 """Contrast, as log2 of a variance in grey levels, below which a tile shows one colour and nothing else."""
 DARK = 0.8
@@ -72,7 +57,7 @@ def judged(
 def doubtful(patch: Patch, params: MosaicParams) -> bool:
     """Say whether a patch that stayed would have gone had the filter been strict."""
     judged_by_tiles = params.artefacts != "off" and params.artefact_model == "tiles"
-    return judged_by_tiles and patch.artefact > DOUBTFUL
+    return judged_by_tiles and patch.artefact > _likely(read_filters().limits["strict"])
 
 
 def _by_tiles(
@@ -83,31 +68,27 @@ def _by_tiles(
     seen = [i for i, v in enumerate(measured) if v.tiles is not None and v.white <= params.white_share]
     if not seen:
         return result, kinds, gone
-    rows = beside_slide(np.stack([measured[i].tiles for i in seen]).astype(np.float64))  # type: ignore[misc]
-    found = read_filters().tiles(rows.reshape(-1, rows.shape[-1])).reshape(*rows.shape[:2], len(KINDS))
-    order = np.argsort(found[..., 0], axis=1, kind="stable")
-    found = np.take_along_axis(found, order[..., None], axis=1)
-    few, many = (_log_odds(found[:, min(rank, found.shape[1]) - 1, 0]) for rank in (FEW, MANY))
-    shift = float(np.clip(np.median(few) - USUAL, *SHIFT))
-    for number, i in enumerate(seen):
-        kind = KINDS[1 + int(np.argmax(found[number, :FEW, 1:].sum(axis=0)))]
-        # Dust and blur have one face, which a slide that is well known does not change.
-        moved = (shift if kind in ("ink", "fold") else max(shift, 0.0)) - STRICTER * (
-            params.artefacts == "strict"
-        )
-        gone[i] = few[number] > LIMITS[kind][0] + moved or many[number] > LIMITS[kind][1] + moved
-        likely = float(1 / (1 + np.exp(-few[number])))
+    filters = read_filters()
+    tiles = np.stack([measured[i].tiles for i in seen]).astype(np.float64)  # type: ignore[misc]
+    rows = beside_slide(tiles)
+    found = filters.tiles(rows.reshape(-1, rows.shape[-1])).reshape(*rows.shape[:2], len(KINDS))
+    odds = filters.patches.odds(beside_patches(found, tiles[..., TISSUE_SHARE].mean(axis=1)))[:, 0]
+    limit = filters.limits[params.artefacts]
+    if (odds > limit).mean() > 0.75 and np.quantile(odds, 0.25) > ODD:
+        limit += SURER
+    worst = np.argsort(found[..., 0], axis=1, kind="stable")[:, :2]
+    shown = np.take_along_axis(found, worst[..., None], axis=1)[..., 1:].sum(axis=1).argmax(axis=1)
+    for i, value, kind in zip(seen, odds, shown, strict=True):
+        kinds[i], gone[i], likely = KINDS[1 + kind], value > limit, _likely(value)
         if _bare(measured[i]):
-            kind, likely, gone[i], few[number] = "ink", 1.0, True, np.inf
-        kinds[i], result[i] = kind, replace(measured[i], artefact=likely)
-    if gone[seen].mean() > 0.5:
-        gone[seen] &= few > SURE
+            kinds[i], gone[i], likely = "ink", True, 1.0
+        result[i] = replace(measured[i], artefact=likely)
     return result, kinds, gone
 
 
-def _log_odds(clean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the log odds of an artefact where this is the probability of clean tissue."""
-    return np.asarray(np.log((1 - clean + 1e-6) / (clean + 1e-6)))
+def _likely(odds: float) -> float:
+    """Return the probability of an artefact."""
+    return float(1 / (1 + np.exp(-odds)))
 
 
 def _bare(value: Measured) -> bool:

@@ -13,6 +13,7 @@ from scipy import ndimage
 from napari_fish.mosaic.measure import RGB
 
 Field = NDArray[np.float32]
+Colour = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Painter = Callable[[RGB, float, np.random.Generator], tuple[RGB, Mask]]
 INKS: tuple[tuple[float, float, float], ...] = (
@@ -27,9 +28,14 @@ INKS: tuple[tuple[float, float, float], ...] = (
 """Optical densities of green, blue, black, red, violet, turquoise and orange pens (natural logarithm)."""
 
 
-def ink(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
+def a_pen(rng: np.random.Generator) -> Colour:
+    """Return the optical density of the ink of some pen."""
+    return np.asarray(INKS[int(rng.integers(len(INKS)))]) * rng.uniform(0.75, 1.25, 3)
+
+
+def ink(rgb: RGB, mpp: float, rng: np.random.Generator, pen: Colour | None = None) -> tuple[RGB, Mask]:
     """Draw with a felt pen, translucent or opaque: a stroke, wet or dry, a dot, or a whole patch of ink."""
-    colour = np.asarray(INKS[int(rng.integers(len(INKS)))]) * rng.uniform(0.75, 1.25, 3)
+    colour = a_pen(rng) if pen is None else pen * rng.uniform(0.95, 1.05, 3)
     shape = rgb.shape[:2]
     form = rng.random()
     if form < 0.6:
@@ -40,37 +46,39 @@ def ink(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
         inside = np.full(shape, 100, np.float32)
     amount = (
         0.9
-        + rng.uniform(0, 0.2) * _clouds(shape, rng, 90 / mpp)
+        + rng.uniform(0, 0.2) * clouds(shape, rng, 90 / mpp)
         + 0.3 * np.exp(-np.clip(inside, 0, None) / 12)
     )
     if rng.random() < 0.25:
         # A dry tip leaves tissue bare here and there.
-        amount = amount * (_clouds(shape, rng, rng.uniform(15, 60) / mpp) > rng.uniform(-1.5, -0.5))
-    cover = np.clip(amount, 0, 2) * _smooth(inside, rng.uniform(1, 5))
+        amount = amount * (clouds(shape, rng, rng.uniform(15, 60) / mpp) > rng.uniform(-1.5, -0.5))
+    cover = np.clip(amount, 0, 2) * smooth(inside, rng.uniform(1, 5))
     strength = rng.uniform(0.35, 1.4)
     if rng.random() < 0.35:
         # Opaque ink hides what lies below it.
         flat = 256 * np.exp(-colour * rng.uniform(0.7, 1.8))
         alpha = np.clip(cover, 0, 1)[..., None] * rng.uniform(0.6, 1.0)
         return _whole(rgb + alpha * (flat - rgb)), inside > 0
-    return _darkened(rgb, cover[..., None] * (strength * colour).astype(np.float32)), inside > 0
+    return darkened(rgb, cover[..., None] * (strength * colour).astype(np.float32)), inside > 0
 
 
 def fold(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
     """Lay strips of tissue, 30 to 380 µm wide, over their neighbours."""
-    tissue = ndimage.binary_closing(_density(rgb).sum(axis=2) > 0.3, iterations=3)
+    tissue = ndimage.binary_closing(density(rgb).sum(axis=2) > 0.3, iterations=3)
     painted, strips = rgb, np.zeros(rgb.shape[:2], bool)
     half = rng.uniform(20, 190) if rng.random() < 0.75 else rng.uniform(15, 40)
     for _ in range(1 if half > 60 else int(rng.integers(1, 5))):
         inside = _band(rgb.shape[:2], mpp, rng, half)
         shift = [round(s) for s in rng.uniform(-2, 2, 2) * half / mpp]
         other = np.roll(rgb if rng.random() < 0.5 else rgb[::-1], shift, axis=(0, 1))
-        over = _density(np.minimum(other, 235)) * rng.uniform(0.7, 1.4)
+        # What lies above is tissue throughout: where it had gaps, its neighbours slide in.
+        lightest = 235 if rng.random() < 0.5 else np.median(rgb[tissue], axis=0) if tissue.any() else 235
+        over = density(np.minimum(other, lightest).astype(np.uint8)) * rng.uniform(0.7, 1.4)
         if rng.random() < 0.3:
             over = over.mean(axis=(0, 1), keepdims=True) * rng.uniform(0.8, 1.6)
         crease = np.exp(-((inside - 3) ** 2) / 20)[..., None] * rng.uniform(0, 0.5)
-        cover = _smooth(inside, rng.uniform(1, 5))[..., None] * (over + crease)
-        painted = _darkened(painted, cover * tissue[..., None])
+        cover = smooth(inside, rng.uniform(1, 5))[..., None] * (over + crease)
+        painted = darkened(painted, cover * tissue[..., None])
         strips |= inside > 0
     return painted, strips & tissue
 
@@ -89,15 +97,15 @@ def dust(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
     for _ in range(int(rng.integers(0, 4))):
         np.maximum(inside, _band(shape, mpp, rng, rng.uniform(4, 12)), out=inside)
     if rng.random() < 0.3:
-        clouds = ndimage.gaussian_filter(_clouds(shape, rng, rng.uniform(20, 80) / mpp), 1.5)
-        inside = np.asarray(20 * (clouds - np.quantile(clouds, rng.uniform(0.45, 0.85))), np.float32)
-    inside += rng.uniform(0, 4) * _clouds(shape, rng, 12 / mpp)
-    cover = _smooth(inside, rng.uniform(1, 5))[..., None]
+        blots = ndimage.gaussian_filter(clouds(shape, rng, rng.uniform(20, 80) / mpp), 1.5)
+        inside = np.asarray(20 * (blots - np.quantile(blots, rng.uniform(0.45, 0.85))), np.float32)
+    inside += rng.uniform(0, 4) * clouds(shape, rng, 12 / mpp)
+    cover = smooth(inside, rng.uniform(1, 5))[..., None]
     if rng.random() < 0.4:
         dirt = rng.uniform(10, 130) + rng.uniform(-15, 15, 3)
         return _whole(rgb + rng.uniform(0.7, 1.0) * cover * (dirt - rgb)), inside > 0
     colour = rng.uniform(0.7, 2.2) * rng.uniform(0.8, 1.2, 3)
-    return _darkened(rgb, cover * colour.astype(np.float32)), inside > 0
+    return darkened(rgb, cover * colour.astype(np.float32)), inside > 0
 
 
 def bubble(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
@@ -107,26 +115,26 @@ def bubble(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
     soft = _softer(pixels, rng.uniform(1, 6) / mpp)
     glow = rng.uniform(170, 250) + rng.uniform(-8, 8, 3)
     within = soft + rng.uniform(0.25, 0.8) * (glow - soft)
-    side = _smooth(inside, 4.0)[..., None]
+    side = smooth(inside, 4.0)[..., None]
     width = rng.uniform(4, 20)
     rim = rng.uniform(0.4, 2.2) * np.exp(-((inside / width) ** 2))
     rim = rim + rng.uniform(0, 0.5) * np.exp(-(((inside - 3 * width) / width) ** 2))
-    return _darkened(
+    return darkened(
         _whole(pixels + side * (within - pixels)), rim[..., None].repeat(3, axis=2)
     ), inside > -width
 
 
 def edge(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
     """Lay the edge of the coverslip across: a dark line, and a duller, blurred side beyond it."""
-    inside = _band(rgb.shape[:2], mpp, rng, 1e4, through=True)
+    inside = crossing(rgb.shape[:2], mpp, rng)
     pixels = rgb.astype(np.float32)
     beyond = _softer(pixels, rng.uniform(3, 8) / mpp) * rng.uniform(0.6, 0.95) * rng.uniform(0.94, 1.06, 3)
     if rng.random() < 0.5:
         beyond = beyond + rng.uniform(0.1, 0.5) * (rng.uniform(150, 235) - beyond)
-    mixed = _whole(pixels + _smooth(inside, 4.0)[..., None] * (beyond - pixels))
+    mixed = _whole(pixels + smooth(inside, 4.0)[..., None] * (beyond - pixels))
     width = rng.uniform(6, 40)
     line = rng.uniform(0.6, 2.2) * np.exp(-((inside / width) ** 2))
-    return _darkened(mixed, line[..., None].repeat(3, axis=2)), inside > -width
+    return darkened(mixed, line[..., None].repeat(3, axis=2)), inside > -width
 
 
 def blur(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
@@ -134,10 +142,10 @@ def blur(rgb: RGB, mpp: float, rng: np.random.Generator) -> tuple[RGB, Mask]:
     shape = rgb.shape[:2]
     inside = np.full(shape, 100, np.float32)
     if rng.random() < 0.3:
-        inside = _band(shape, mpp, rng, 1e4, through=True) + 60
+        inside = crossing(shape, mpp, rng) + 60
     pixels = rgb.astype(np.float32)
     soft = _softer(pixels, rng.uniform(2.5, 8.0) / mpp)
-    return _whole(pixels + _smooth(inside, 20.0)[..., None] * (soft - pixels) + 0.5), inside > 0
+    return _whole(pixels + smooth(inside, 20.0)[..., None] * (soft - pixels) + 0.5), inside > 0
 
 
 PAINTERS: dict[str, Painter] = {
@@ -152,24 +160,31 @@ PAINTERS: dict[str, Painter] = {
 returns the painted patch and where it was painted."""
 
 
-def _band(
-    shape: tuple[int, ...], mpp: float, rng: np.random.Generator, half: float, through: bool = False
-) -> Field:
+def _band(shape: tuple[int, ...], mpp: float, rng: np.random.Generator, half: float) -> Field:
     """Return the signed distance in µm into a bent band that crosses the patch, positive inside."""
+    along, across = _line(shape, mpp, rng)
+    inside = half - np.abs(across)
+    if rng.random() < 0.3:
+        # The stroke ends inside the patch.
+        inside = np.minimum(inside, along + rng.uniform(0, 150))
+    return np.asarray(inside, np.float32)
+
+
+def crossing(shape: tuple[int, ...], mpp: float, rng: np.random.Generator) -> Field:
+    """Return the signed distance in µm beyond a bent line that crosses the patch."""
+    return _line(shape, mpp, rng)[1]
+
+
+def _line(shape: tuple[int, ...], mpp: float, rng: np.random.Generator) -> tuple[Field, Field]:
+    """Return how far in µm along a bent line each pixel is, and how far beside it."""
     rows, columns = shape
     y, x = np.ogrid[:rows, :columns]
     centre = rng.uniform(0.25, 0.75, 2) * (rows, columns)
     angle = rng.uniform(0, 2 * math.pi)
     u = ((x - centre[1]) * math.cos(angle) + (y - centre[0]) * math.sin(angle)) * mpp
     v = ((y - centre[0]) * math.cos(angle) - (x - centre[1]) * math.sin(angle)) * mpp
-    v = v + rng.normal(0, 0.0006) * u**2 + rng.uniform(0, 5) * _clouds(shape, rng, 60 / mpp)
-    if through:
-        return np.asarray(v, np.float32)
-    inside = half - np.abs(v)
-    if rng.random() < 0.3:
-        # The stroke ends inside the patch.
-        inside = np.minimum(inside, u + rng.uniform(0, 150))
-    return np.asarray(inside, np.float32)
+    v = v + rng.normal(0, 0.0006) * u**2 + rng.uniform(0, 5) * clouds(shape, rng, 60 / mpp)
+    return np.asarray(u, np.float32), np.asarray(v, np.float32)
 
 
 def _spot(shape: tuple[int, ...], mpp: float, rng: np.random.Generator, radius: float) -> Field:
@@ -177,11 +192,11 @@ def _spot(shape: tuple[int, ...], mpp: float, rng: np.random.Generator, radius: 
     y, x = np.ogrid[: shape[0], : shape[1]]
     cy, cx = rng.uniform(0.2, 0.8, 2) * shape
     distance = np.hypot((y - cy) * rng.uniform(0.8, 1.25), x - cx) * mpp
-    ragged = rng.uniform(0, 0.06) * radius * _clouds(shape, rng, 1.5 * radius / mpp)
+    ragged = rng.uniform(0, 0.06) * radius * clouds(shape, rng, 1.5 * radius / mpp)
     return np.asarray(radius - distance + ragged, np.float32)
 
 
-def _clouds(shape: tuple[int, ...], rng: np.random.Generator, wavelength: float) -> Field:
+def clouds(shape: tuple[int, ...], rng: np.random.Generator, wavelength: float) -> Field:
     """Return smooth noise of standard deviation 1."""
     knots = [math.ceil(side / max(1.0, wavelength / 2)) + 3 for side in shape]
     coarse = rng.standard_normal(knots)
@@ -190,7 +205,7 @@ def _clouds(shape: tuple[int, ...], rng: np.random.Generator, wavelength: float)
     return np.asarray(fine / max(1e-6, float(fine.std())), np.float32)
 
 
-def _smooth(inside: Field, width: float) -> Field:
+def smooth(inside: Field, width: float) -> Field:
     """Rise from 0 to 1 over ``width`` µm on either side of an edge."""
     t = np.clip(inside / (2 * width) + 0.5, 0, 1)
     return np.asarray(t * t * (3 - 2 * t), np.float32)
@@ -200,12 +215,14 @@ def _softer(pixels: Field, sigma: float) -> Field:
     return np.asarray(ndimage.gaussian_filter(pixels, (sigma, sigma, 0), truncate=2.5), np.float32)
 
 
-def _density(rgb: RGB) -> Field:
+def density(rgb: RGB) -> Field:
+    """Return the optical density (natural logarithm) of each pixel and colour."""
     return np.asarray(-np.log((rgb.astype(np.float32) + 1) / 256), np.float32)
 
 
-def _darkened(rgb: RGB, density: NDArray[np.floating[Any]]) -> RGB:
-    return _whole((rgb.astype(np.float32) + 1) * np.exp(-density) - 0.5)
+def darkened(rgb: RGB, by: NDArray[np.floating[Any]]) -> RGB:
+    """Lay something of this optical density over an image."""
+    return _whole((rgb.astype(np.float32) + 1) * np.exp(-by) - 0.5)
 
 
 def _whole(values: NDArray[np.floating[Any]]) -> RGB:

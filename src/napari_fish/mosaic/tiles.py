@@ -6,6 +6,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_fish.mosaic.edges import DENSITY, EDGE_FEATURES, edge_features, lightest
 from napari_fish.mosaic.measure import LEAST_ROTATION, RGB
 
 TILE = 64
@@ -17,7 +18,7 @@ NOISE = 0.3
 ROUNDING = 0.05
 """Variance in grey levels that rounding to whole numbers leaves."""
 _CODES = np.unique(LEAST_ROTATION)
-_DENSITY = (-np.log((np.arange(256) + 1) / 256)).astype(np.float64)
+_DENSITY = DENSITY.astype(np.float64)
 _BINS_PER_DENSITY = 20
 _QUANTILE_BINS = 320
 _GLASS_BINS = round(GLASS_DENSITY * _BINS_PER_DENSITY)
@@ -33,6 +34,7 @@ FEATURES: tuple[str, ...] = (
     *(f"density {c} of the darkest tenth" for c in "RGB"),
     *("share of tissue", "sharpness", "contrast at 2 µm", "contrast at 4 to 8 µm", "contrast at 16 µm"),
     *("steps of darkness", "steps of darkness one way", "steps of hue", "steps of hue one way"),
+    *EDGE_FEATURES,
 )
 """Names of the columns of :func:`tile_features`."""
 FINE, COARSE = FEATURES.index("contrast at 2 µm"), FEATURES.index("contrast at 4 to 8 µm")
@@ -100,21 +102,17 @@ def _tenth(counts: NDArray[np.int64], sums: NDArray[np.float64], colour: NDArray
 
 
 @numba.njit(nogil=True, cache=True)
-def _steps(rgb: RGB) -> NDArray[np.float64]:
+def _steps(colours: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return how steeply the lightest pixels of squares 8 µm wide change within each tile, and how much one way.
 
     Under ink and in a fold even the lightest pixels are dark, from one line on; tissue changes every way.
     """
-    rows, columns = rgb.shape[0] // 4, rgb.shape[1] // 4
+    rows, columns = colours.shape[:2]
     light = np.empty((2, rows, columns))
     for i in range(rows):
         for j in range(columns):
-            r = g = b = 0
-            for y in range(4 * i, 4 * i + 4):
-                for x in range(4 * j, 4 * j + 4):
-                    r, g, b = max(r, rgb[y, x, 0]), max(g, rgb[y, x, 1]), max(b, rgb[y, x, 2])
-            light[0, i, j] = _DENSITY[r] + _DENSITY[g] + _DENSITY[b]
-            light[1, i, j] = _DENSITY[r] - _DENSITY[b]
+            light[0, i, j] = colours[i, j, 0] + colours[i, j, 1] + colours[i, j, 2]
+            light[1, i, j] = colours[i, j, 0] - colours[i, j, 2]
     side = TILE // 4
     down, across = rows // side, columns // side
     result = np.zeros((down * across, 4))
@@ -134,7 +132,6 @@ def _steps(rgb: RGB) -> NDArray[np.float64]:
     return result
 
 
-@numba.njit(nogil=True, cache=True)
 def tile_features(rgb: RGB, grey: NDArray[np.uint8], patterns: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Describe each tile of a patch.
 
@@ -150,9 +147,18 @@ def tile_features(rgb: RGB, grey: NDArray[np.uint8], patterns: NDArray[np.uint8]
     ndarray of float64, shape (tiles, len(FEATURES))
         Row by row.
     """
+    rows, columns = (n // TILE * TILE for n in rgb.shape[:2])
+    light = lightest(np.ascontiguousarray(rgb[:rows, :columns]))
+    return np.concatenate([_texture_and_colour(rgb, grey, patterns, light), edge_features(light)], axis=1)
+
+
+@numba.njit(nogil=True, cache=True)
+def _texture_and_colour(
+    rgb: RGB, grey: NDArray[np.uint8], patterns: NDArray[np.uint8], light: NDArray[np.float32]
+) -> NDArray[np.float64]:
     down, across = rgb.shape[0] // TILE, rgb.shape[1] // TILE
     result = np.zeros((down * across, 67))
-    steps = _steps(rgb)
+    steps = _steps(light)
     fine, coarse, coarser = _bands(grey)
     pixels = TILE * TILE
     for tile in range(down * across):

@@ -4,48 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from napari_fish.errors import Cancelled, FishError
-from napari_fish.mosaic.artefacts import KINDS, Filter
-from napari_fish.mosaic.beside import beside_slide
 from napari_fish.mosaic.demo_examples import demo_slides
 from napari_fish.mosaic.examples import FIELD_MPP, Example, example_slide
-from napari_fish.mosaic.measure import grey, local_patterns, pattern_histogram
+from napari_fish.mosaic.fitting import SEED, Examples
 from napari_fish.mosaic.reading import Progress, ShouldStop
-from napari_fish.mosaic.tiles import TILE, tile_features
-from napari_fish.mosaic.trees import Trees, boosted
 
-Floats = NDArray[np.float64]
-TRAINING_SEED = 7001
+TRAINING_SEED = SEED
 """Seed of the demo slides whose tissue is painted over; evaluate on any other."""
-SLIDES_A_SET = 80
+SLIDES_A_SET = 110
 """How many slides are made of the images of each set of real tissue."""
-SHOWS = {"ink": "ink", "fold": "fold", "dust": "debris", "bubble": "debris", "edge": "debris", "blur": "blur"}
-"""The kind that each painted artefact is an example of."""
-TILE_SHARE = {"ink": 0.2, "fold": 0.2, "dust": 0.2, "bubble": 0.3, "edge": 0.3, "blur": 0.6}
-"""Share of a tile that must be painted for it to be an example of an artefact."""
-CLEAN_SHARE = 0.01
-"""Share of a tile that may be painted for it to be an example of clean tissue; between the two it is neither."""
-PATCH_SHARE = 0.15
-"""Share of a patch that must be painted for the paper's filter to learn it as an artefact."""
-TREES = {
-    "max_iter": 70,
-    "max_leaf_nodes": 12,
-    "learning_rate": 0.15,
-    "min_samples_leaf": 60,
-    "l2_regularization": 5.0,
-    "max_features": 0.3,
-    "max_bins": 64,
-}
-MOST_ROWS = 150_000
-"""Tiles to train on, drawn from all of them, so that training ends within minutes."""
+GROUPS = 4
+"""Into so many groups the sets are divided; demo slides belong to all in turn."""
 CREDITS: dict[str, str] = {
     "demo": "synthetic demo slides of napari-fish (BSD-3-Clause)",
     "amonuseg": "AMoNuSeg (MIT)",
@@ -70,7 +46,7 @@ def train_artefacts(
     output: str | Path,
     data: str | Path | None = None,
     *,
-    slides: int = 42,
+    slides: int = 126,
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
 ) -> dict[str, Any]:
@@ -98,21 +74,17 @@ def train_artefacts(
     dict
         What was written: ``filters`` and ``card``.
     """
-    sources = _sources(None if data is None else Path(data), slides)
+    sources = sources_in(None if data is None else Path(data), slides)
     examples = Examples()
-    for step, source in enumerate(sources.values()):
-        for patches in source():
-            if should_stop is not None and should_stop():
-                raise Cancelled
-            examples.add(patches)
+    for number, (name, source) in enumerate(sources.items()):
+        examples.extend(examples_of(name, source, number, should_stop))
         if progress is not None:
-            progress(step + 1, len(sources))
-    tiles, lbp = examples.fit_trees(), examples.fit_patterns()
+            progress(number + 1, len(sources))
     document = {
-        "filters": {"lbp": lbp.to_dict(), "tiles": tiles.to_dict()},
+        "filters": examples.fit().to_dict(),
         "card": {
-            "slides": examples.slides,
-            "patches": len(examples.patterns),
+            "slides": len(examples.groups),
+            "patches": sum(map(len, examples.verdicts)),
             "tiles": examples.counts(),
             "seed": TRAINING_SEED,
             "demo slides": slides,
@@ -123,76 +95,18 @@ def train_artefacts(
     return document
 
 
-@dataclass
-class Examples:
-    """Rows of features and what they show: -1 for what is neither clean nor an artefact."""
-
-    slides: int = 0
-    rows: list[NDArray[np.float32]] = field(default_factory=list)
-    shows: list[NDArray[np.int64]] = field(default_factory=list)
-    patterns: list[Floats] = field(default_factory=list)
-    painted: list[float] = field(default_factory=list)
-
-    def add(self, patches: Sequence[Example]) -> None:
-        """Add the patches of one slide."""
-        tiles = []
-        for patch in patches:
-            image = grey(patch.rgb)
-            patterns = local_patterns(image)
-            tiles.append(tile_features(patch.rgb, image, patterns))
-            self.patterns.append(pattern_histogram(patterns))
-            self.painted.append(0.0 if patch.where is None else float(patch.where.mean()))
-        self.rows.append(beside_slide(np.stack(tiles)).astype(np.float32))
-        self.shows.append(np.stack([tile_shows(patch) for patch in patches]))
-        self.slides += 1
-
-    def counts(self) -> dict[str, int]:
-        """Return how many tiles of each kind there are."""
-        shows = np.concatenate(self.shows).ravel()
-        return {kind: int((shows == number).sum()) for number, kind in enumerate(KINDS)}
-
-    def fit_trees(self) -> Trees:
-        """Train the trees that judge tiles."""
-        from threadpoolctl import threadpool_limits
-
-        shows = np.concatenate(self.shows).ravel()
-        known = np.nonzero(shows >= 0)[0]
-        known = np.sort(np.random.default_rng(TRAINING_SEED).permutation(known)[:MOST_ROWS])
-        rows = np.concatenate([slide.reshape(-1, slide.shape[-1]) for slide in self.rows])[known]
-        with threadpool_limits(1):
-            return boosted(rows, shows[known], KINDS, **TREES)
-
-    def fit_patterns(self) -> Filter:
-        """Train the paper's logistic regression on the texture of patches."""
-        from sklearn.linear_model import LogisticRegression
-        from threadpoolctl import threadpool_limits
-
-        painted = np.array(self.painted)
-        known = (painted == 0) | (painted > PATCH_SHARE)
-        rows, shows = np.stack(self.patterns)[known], painted[known] > 0
-        mean, spread = rows.mean(axis=0), rows.std(axis=0)
-        # A pattern that never occurs must not weigh anything when it occurs later.
-        spread[spread < 1e-9] = 1e9
-        model = LogisticRegression(C=0.1, max_iter=5000)
-        with threadpool_limits(1):
-            model.fit((rows - mean) / spread, shows)
-        return Filter(mean, spread, model.coef_[0], float(model.intercept_[0]))
+def examples_of(name: str, source: Source, number: int, should_stop: ShouldStop | None = None) -> Examples:
+    """Return the examples of one set of tissue, by its number among the sets."""
+    examples = Examples()
+    for count, patches in enumerate(source()):
+        if should_stop is not None and should_stop():
+            raise Cancelled
+        if patches:
+            examples.add(patches, (count if name == "demo" else number) % GROUPS)
+    return examples
 
 
-def tile_shows(patch: Example) -> NDArray[np.int64]:
-    """Return what each tile of a patch shows, as a number of `KINDS`; -1 for a tile that is neither."""
-    rows, columns = (n // TILE for n in patch.rgb.shape[:2])
-    shows = np.zeros(rows * columns, np.int64)
-    if patch.where is None:
-        return shows
-    cut = patch.where[: rows * TILE, : columns * TILE].reshape(rows, TILE, columns, TILE)
-    share = cut.mean(axis=(1, 3)).ravel()
-    shows[share >= CLEAN_SHARE] = -1
-    shows[share >= TILE_SHARE[patch.kind]] = KINDS.index(SHOWS[patch.kind])
-    return shows
-
-
-def _sources(data: Path | None, slides: int) -> dict[str, Source]:
+def sources_in(data: Path | None, slides: int = 126) -> dict[str, Source]:
     """Return functions that each yield slides, so that no more than one set of tissue is in memory."""
     sources: dict[str, Source] = {"demo": partial(_from_demo, slides)}
     if data is None:

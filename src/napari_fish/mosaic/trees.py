@@ -9,6 +9,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_fish.errors import FishError
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -32,7 +34,7 @@ def _summed(
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Tells kinds of tiles apart by the sum of many small decision trees.
+    """Tells kinds of rows apart by the sum of many small decision trees.
 
     Attributes
     ----------
@@ -57,11 +59,15 @@ class Trees:
     value: Floats
     right: Ints
 
-    def __call__(self, rows: Floats) -> Floats:
-        """Return the probability of each kind, shape (rows, kinds), for rows of shape (rows, features)."""
+    def odds(self, rows: Floats) -> Floats:
+        """Return the log odds of each kind, shape (rows, kinds), for rows of shape (rows, features)."""
         # As in training: a value that equals a threshold must not fall on its other side.
         rows = np.ascontiguousarray(rows, np.float32).astype(np.float64)
-        odds = _summed(rows, self.base, self.roots, self.feature, self.value, self.right)
+        return np.asarray(_summed(rows, self.base, self.roots, self.feature, self.value, self.right))
+
+    def __call__(self, rows: Floats) -> Floats:
+        """Return the probability of each kind, shape (rows, kinds), for rows of shape (rows, features)."""
+        odds = self.odds(rows)
         shares = np.exp(odds - odds.max(axis=1, keepdims=True))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
@@ -109,9 +115,11 @@ class Trees:
 def boosted(
     rows: NDArray[np.floating[Any]], shows: NDArray[np.int64], kinds: tuple[str, ...], **options: Any
 ) -> Trees:
-    """Train trees on rows of features that each show one of the kinds, given by its number."""
+    """Train trees on rows of features that each show one of the kinds, given by its number; of one kind, whether they do."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
+    if missing := [kind for number, kind in enumerate(kinds) if not (shows == number).any()]:
+        raise FishError(f"There is no example of {', '.join(missing)} to train with: more slides are needed.")
     model = HistGradientBoostingClassifier(early_stopping=False, random_state=0, **options)
     model.fit(rows, shows)
     roots: list[int] = []

@@ -192,7 +192,7 @@ class Database:
 
     def _from_store(self, number: int, record: SlideRecord) -> Asked:
         """Ask with what the database has of one of its slides."""
-        rows = self.store.rows_of([number])
+        rows = self.store.mosaic_rows(number)
         keys, barcodes = self.store.encoded(rows)
         boxes = np.array([one.box for one in self.store.records(rows)], np.int32).reshape(-1, 4)
         query = Query(record.name or record.slide, keys, barcodes, boxes, record.slide, record.patient)

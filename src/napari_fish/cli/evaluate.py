@@ -43,7 +43,7 @@ def evaluate(
         list[str] | None, typer.Option("--query-where", metavar="COLUMN=VALUE", help="Only these slides are asked for; may be repeated.")
     ] = None,
     sample: Annotated[int | None, typer.Option("--sample", min=1, help="At most so many queries, drawn at random.")] = None,
-    threshold: Annotated[int | None, typer.Option("--threshold", min=0, help="In bits, instead of the calibrated one.")] = None,
+    threshold: Annotated[int | None, typer.Option("--threshold", min=0, help="In bits, instead of the calibrated one (the paper's modes with the paper's encoder: 128).")] = None,
     fill: Annotated[bool, typer.Option("--fill", help="Complete short answers from exact search in every mode, not in auto alone.")] = False,
     fixed_divisor: Annotated[
         bool, typer.Option("--fixed-divisor", help="Divide average precision by 5, as the published program does.")
@@ -108,7 +108,7 @@ def _print(found: Evaluation) -> None:
     only = f" of the same {found.within}" if found.within else ""
     typer.echo(
         f"{asked}{f' of {found.queries}' if found.queries else ''} asked of {found.database} ({found.n_slides} slides{only}); "
-        f"right means the same {found.target} ({len(found.labels)} labels); threshold {found.threshold} bits\n"
+        f"right means the same {found.target} ({len(found.labels)} labels); {found.thresholds}\n"
     )
     typer.echo(tables.as_text(tables.ways_table(found.ways, found.k, found.level)))
     typer.echo(f"\nBy {found.target}, mode {found.main.name}:")

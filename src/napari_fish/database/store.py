@@ -262,6 +262,17 @@ class DiskStore:
         """Return the rows of slides, given by number, in ascending order."""
         return self._view.rows_of(slides)
 
+    def mosaic_rows(self, slide: int) -> Rows:
+        """Return the rows of one slide in the order of its mosaic, which only the truth knows."""
+        rows = self._view.rows_of([slide])
+        keys = self.truth.keys_of(int(self._view.numbers[slide]))
+        if len(keys) != len(rows):
+            raise DatabaseError(f"{self.folder}: was changed while it was read; try again.")
+        placed = np.empty_like(rows)
+        # Rows are in the order of keys, and where keys are equal in that of the mosaic.
+        placed[np.argsort(keys, kind="stable")] = rows
+        return placed
+
     def slides_of(self, rows: ArrayLike) -> NDArray[np.int32]:
         """Return the number of the slide of each row."""
         return self._view.slides_of(rows)

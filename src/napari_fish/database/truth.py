@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from napari_fish.database.records import (
     Calibration,
@@ -308,6 +309,12 @@ class Truth(SqlFile):
                 (number,),
             )
         )
+
+    def keys_of(self, number: int) -> NDArray[np.int64]:
+        """Return the keys of one slide, as they came."""
+        rows = self.rows("SELECT key FROM mosaics WHERE slide = ? ORDER BY id", (number,))
+        with self.making_sense():
+            return np.array(rows, np.int64).reshape(len(rows))
 
     def mosaics_by_key(self) -> Iterator[Mosaics]:
         """Give all mosaics in the order of keys, some at a time."""

@@ -65,7 +65,11 @@ def test_each_mode_is_judged_and_timed_by_the_threshold_it_searches_with(memory:
     answers = Asker(memory, memory).ask(questions, p.search(Way("", "guided", "fish")), "slide")
     of_slide = labels_of_slides(memory, p.target)
     expected = hamming_matrix(
-        answers.labels(of_slide, p.k), answers.distances[:, : p.k], questions.truth, len(questions.labels), 128
+        answers.labels(of_slide, p.k),
+        answers.distances[:, : p.k],
+        questions.truth,
+        len(questions.labels),
+        128,
     )
     assert guided.matrices[0].hamming == pytest.approx(expected)
     # Nothing lies within 0 bits of anything, everything within 128 of much.
@@ -76,6 +80,10 @@ def test_each_mode_is_judged_and_timed_by_the_threshold_it_searches_with(memory:
 def test_short_lists_of_patches_are_wrong_by_the_rule_of_the_published_program(memory: MemoryStore) -> None:
     of_patches = evaluate(memory, params=replace(QUICK, level="patch", mode="exact", k=10), keep=False).main
     assert 0 < of_patches.short < 1 and of_patches.mmv_released.value == pytest.approx(1 - of_patches.short)
-    assert of_patches.mmv.value > of_patches.mmv_released.value, "by the paper's rule some of the short ones are right"
+    assert of_patches.mmv.value > of_patches.mmv_released.value, (
+        "by the paper's rule some of the short ones are right"
+    )
     of_slides = evaluate(memory, params=replace(QUICK, level="slide", mode="exact", k=3), keep=False).main
-    assert of_slides.short == 1.0 == of_slides.mmv_released.value, "two of three right slides are enough there"
+    assert of_slides.short == 1.0 == of_slides.mmv_released.value, (
+        "two of three right slides are enough there"
+    )

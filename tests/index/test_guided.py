@@ -257,8 +257,14 @@ def test_a_released_seed_below_zero_is_walked_forward_from_the_smallest_key(smal
     tree = VebIndex(1)
     tree.add(keys, barcodes, slides)
     released = GuidedParams("released", step=15_500, steps=2, limit=1)
-    for found in (guided_search(main, [15_000], barcodes[:1], released), tree.search([15_000], barcodes[:1], released)):
+    for found in (
+        guided_search(main, [15_000], barcodes[:1], released),
+        tree.search([15_000], barcodes[:1], released),
+    ):
         assert sorted(found.rows.tolist()) == [0, 1, 2]
     paper = GuidedParams("paper", step=15_500, steps=2, limit=1)
-    for found in (guided_search(main, [15_000], barcodes[:1], paper), tree.search([15_000], barcodes[:1], paper)):
+    for found in (
+        guided_search(main, [15_000], barcodes[:1], paper),
+        tree.search([15_000], barcodes[:1], paper),
+    ):
         assert 0 not in found.rows.tolist()

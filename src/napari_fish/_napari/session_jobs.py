@@ -87,6 +87,6 @@ def refine(
     query = feedback.apply(database.store, asked.query)
     results = database.answer(
         [replace(asked, query=query, added=feedback.added)],
-        replace(params, where=(*params.where, *feedback.where)),
+        replace(params, where=(*params.where, *feedback.where(database.store))),
     )[0]
     return asked, params, _told(results), box

@@ -30,6 +30,7 @@ from napari_fish.errors import DatabaseError, FishError
 from napari_fish.mosaic import MosaicParams
 from napari_fish.mosaic.masks import MaskLike, mask_of
 from napari_fish.search import Query, Results, SearchParams, search_many
+from napari_fish.search.filters import check_values
 from napari_fish.slides import Slide, open_slide
 from napari_fish.slides.image import array_slide
 from napari_fish.slides.opening import expanded
@@ -222,7 +223,7 @@ class Database:
         self.store.refresh()
         for _ in range(_ATTEMPTS):
             try:
-                self._check_target(params.target)
+                self._check(params)
                 return search_many(self.store, queries, params)
             except DatabaseError:
                 # Holding the truth still for the whole search would hold up whoever writes.
@@ -230,8 +231,10 @@ class Database:
                     raise
         return search_many(self.store, queries, params)
 
-    def _check_target(self, target: str) -> None:
-        columns = self.store.slides.columns
+    def _check(self, params: SearchParams) -> None:
+        """Refuse columns and values that the database does not have."""
+        target, columns = params.target, self.store.slides.columns
+        check_values(self.store.slides, params.where)
         if target.lower() not in OWN_COLUMNS and target.lower() not in columns:
             raise FishError(f"{self.path}: no column {target!r} to rank by; there are: {', '.join(columns)}.")
 

@@ -114,7 +114,7 @@ def _print(found: Evaluation) -> None:
     typer.echo(f"\nBy {found.target}, mode {found.main.name}:")
     typer.echo(tables.as_text(tables.labels_table(found.main, found.k)))
     typer.echo("\nBy the definitions in use and by those of the published program:")
-    typer.echo(tables.as_text(tables.definitions_table(found.ways, found.k, found.definition)))
+    typer.echo(tables.as_text(tables.definitions_table(found.ways, found.k, found.definition, found.level)))
     if found.ablation:
         typer.echo("\nParts of the ranking:")
         typer.echo(tables.as_text(tables.ways_table(found.ablation, found.k, "patch")))

@@ -15,7 +15,7 @@ from napari_fish.evaluate.params import PATCHES, EvaluateParams, Level
 from napari_fish.index.arrays import Mask, NeighbourLists
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.engine import allowed_slides, search_many
-from napari_fish.search.filters import Condition, slide_mask
+from napari_fish.search.filters import Condition, check_values, slide_mask
 from napari_fish.search.neighbours import allowed_rows, exact, find_neighbours
 from napari_fish.search.params import SearchParams
 from napari_fish.search.values import Query, Results
@@ -47,6 +47,8 @@ def choose_questions(
             if column.lower() not in one.slides.columns:
                 known = ", ".join(one.slides.columns)
                 raise FishError(f"No column {column!r} in this database; there are: {known}.")
+    check_values(store.slides, params.where)
+    check_values(source.slides, params.query_where)
     codes, values = source.slides.codes(params.target)
     labels = list(store.slides.codes(params.target)[1])
     numbers = {label.casefold(): i for i, label in enumerate(labels)}

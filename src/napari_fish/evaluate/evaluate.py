@@ -82,12 +82,24 @@ def evaluate(
     latency, recall = run.latencies(ways), run.recalls(ways)
     lines = [
         score_way(
-            way, found, questions, of_slide, p.k, thresholds[way.mode], resamples, p.definition, released, times, share
-        )  # fmt: skip
+            way,
+            found,
+            questions,
+            of_slide,
+            p.k,
+            thresholds[way.mode],
+            resamples,
+            p.definition,
+            released,
+            times,
+            share,
+        )
         for way, found, times, share in zip(ways, answers, latency, recall, strict=False)
     ]
     ablation = [
-        score_way(way, found, questions, of_slide, p.k, thresholds[way.mode], resamples, p.definition, released)
+        score_way(
+            way, found, questions, of_slide, p.k, thresholds[way.mode], resamples, p.definition, released
+        )
         for way, found in zip(ablations, answers[len(ways) :], strict=True)
     ]
     speed = run.speed()

@@ -117,7 +117,7 @@ def _ways(e: Evaluation) -> str:
         '<p class="small soft">Fewer: answers with fewer slides than asked for. Recall: share of true neighbours '
         "within the threshold that the mode finds, on n mosaics that have any. Times are of single searches for queries already encoded.</p>"
         "<details><summary>By other definitions: those of the published program</summary>"
-        f"{_table(tables.definitions_table(e.ways, e.k, e.definition))}</details></div>"
+        f"{_table(tables.definitions_table(e.ways, e.k, e.definition, e.level))}</details></div>"
     )
 
 

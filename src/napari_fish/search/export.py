@@ -24,7 +24,7 @@ def _line(hit: SlideHit) -> dict[str, Any]:
     best = hit.matches[0] if hit.matches else None
     line = {name: getattr(hit, name) for name in _COLUMNS[:-3]}
     line["n_matches"] = len(hit.matches)
-    line["query_box"] = ",".join(map(str, best.query_box)) if best else ""
+    line["query_box"] = ",".join(map(str, best.query_box)) if best and not best.liked else ""
     line["hit_box"] = ",".join(map(str, best.hit_box)) if best else ""
     return line
 
@@ -49,10 +49,11 @@ def to_csv(results: Results, *, query: bool = False) -> str:
 def _match_json(match: Hit) -> dict[str, Any]:
     return {
         "query_index": match.query_index,
-        "query_box": list(match.query_box),
+        "query_box": None if match.liked else list(match.query_box),
         "hit_box": list(match.hit_box),
         "distance": match.distance,
         "percentile": match.percentile,
+        **({"liked": match.liked} if match.liked else {}),
     }
 
 
@@ -89,6 +90,7 @@ def to_json(results: Results) -> dict[str, Any]:
                     "votes": dict(fate.votes),
                     "fate": fate.fate,
                     "reason": fate.reason,
+                    **({"liked": fate.liked} if fate.liked else {}),
                 }
                 for fate in explanation.lists
             ],
@@ -111,6 +113,8 @@ def to_geojson(results: Results, slide: str | None = None) -> dict[str, Any]:
         if slide is not None and hit.slide != slide:
             continue
         for match in hit.matches:
+            if slide is None and match.liked:
+                continue  # a region of another slide has no place in the query
             box = match.query_box if slide is None else match.hit_box
             features.append(_feature(results.query, box, hit, match))
     return {"type": "FeatureCollection", "features": features}

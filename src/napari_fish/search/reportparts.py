@@ -167,10 +167,11 @@ def _meter(distance: float, results: Results) -> str:
 def _pair(match: Hit, hit: SlideHit, album: Album) -> str:
     theirs = album.source.hit(hit.slide, match.hit_box) if album.source else None
     at = match.hit_box
+    ours = "a region you liked" if match.liked else f"mosaic {match.query_index}"
     return (
-        f'<figure class="pair">{image(album.query(match.query_index), f"Query mosaic {match.query_index}")}'
+        f'<figure class="pair">{image(album.query(match.query_index), f"Query: {ours}")}'
         f"{image(theirs, f'Region of {hit.name or hit.slide}')}"
-        f"<figcaption>mosaic {match.query_index} · {bits(match.distance)}<br>"
+        f"<figcaption>{ours} · {bits(match.distance)}<br>"
         f"<span>at x {at.x}, y {at.y}</span></figcaption></figure>"
     )
 

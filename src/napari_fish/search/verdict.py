@@ -61,7 +61,9 @@ class Tally:
 
 def tally(results: Results) -> Tally:
     """Count the votes of an answer."""
-    voters = [fate for fate in results.explanation.lists if fate.fate == "kept" and fate.vote]
+    voters = [
+        fate for fate in results.explanation.lists if fate.fate == "kept" and fate.vote and not fate.liked
+    ]
     if not voters:
         found = Counter(hit.diagnosis for hit in results.hits)
         return Tally(
@@ -145,8 +147,10 @@ def matched_regions(hit: SlideHit, results: Results) -> tuple[int, int]:
 
     Only pairs that are reported count, see :attr:`~napari_fish.search.SearchParams.matches`.
     """
-    near = {match.query_index for match in hit.matches if match.distance <= results.threshold}
-    return len(near), len(results.explanation.lists)
+    near = {
+        match.query_index for match in hit.matches if match.distance <= results.threshold and not match.liked
+    }
+    return len(near), sum(not fate.liked for fate in results.explanation.lists)
 
 
 def bar_of(distance: float, results: Results) -> tuple[float, float]:

@@ -23,13 +23,13 @@ def test_a_judgement_changes_the_answer_and_can_be_undone(store: MemoryStore, qu
     feedback = Feedback().judge(before.hits[4], True).judge(before.hits[0], False)
     judged = feedback.apply(store, query)
     assert len(judged) > len(query)
-    after = search(store, judged, replace(params, where=feedback.where(store)))
+    after = search(store, judged, replace(params, where=feedback.where))
     assert before.hits[0].slide not in {hit.slide for hit in after.hits}
     ranks = {hit.slide: hit.rank for hit in after.hits}
     assert ranks[before.hits[4].slide] <= 4, "the place left free"
 
     undone = feedback.undo().undo()
-    assert undone.apply(store, query) is query and undone.where(store) == ()
+    assert undone.apply(store, query) is query and undone.where == ()
     assert search(store, undone.apply(store, query), params).hits == before.hits
 
 
@@ -133,11 +133,3 @@ def test_what_is_exported_after_a_judgement_holds_no_empty_boxes(
         assert not line["query_box"].endswith(",0,0")
     own_first = [[bool(match.liked) for match in hit.matches] for hit in results.hits]
     assert own_first == [sorted(liked) for liked in own_first]
-
-
-def test_a_slide_judged_not_relevant_and_removed_since_needs_no_filter(
-    store: MemoryStore, query: Query
-) -> None:
-    hit = search(store, query, SearchParams(mode="exact")).hits[0]
-    feedback = Feedback().judge(hit, False).judge(replace(hit, slide="gone"), False)
-    assert feedback.where(store) == (f"slide!={hit.slide}",)

@@ -85,10 +85,15 @@ class Feedback:
         latest = {j.hit.slide: j for j in self.judgements}
         return tuple(latest[slide] for slide in sorted(latest))
 
-    def where(self, store: Store) -> tuple[str, ...]:
-        """Return filters that keep slides judged not relevant out of the answer; those that are gone need none."""
-        unwanted = (j.hit.slide for j in self.in_force if not j.relevant)
-        return tuple(f"slide!={slide}" for slide in unwanted if store.slides.number(slide) is not None)
+    @property
+    def where(self) -> tuple[str, ...]:
+        """Filters that keep slides judged not relevant out of the answer."""
+        return tuple(f"slide!={slide}" for slide in self.unwanted)
+
+    @property
+    def unwanted(self) -> tuple[str, ...]:
+        """Slides judged not relevant."""
+        return tuple(j.hit.slide for j in self.in_force if not j.relevant)
 
     def apply(self, store: Store, query: Query) -> Query:
         """Return the query as the judgements change it.

@@ -7,11 +7,11 @@ raised to 1) and as it is (weights of the slides a search may return, 3.3 for ea
 hit wins, and rarity, position and frequency count for nothing: the last columns say how often a list was *void* so.
 
 Labels are synthetic, over barcodes of real tissue (``realbarcodes.py``; drawn from the model fitted to them, see ``archives.py``;
-with ``--quick``, and where there are no data, from a synthetic model). A site is a neighbourhood of tissue, a label a
+where there are none, and none are kept for ``--quick``, from a synthetic model). A site is a neighbourhood of tissue, a label a
 smaller one in it, from which 60 % of the mosaics of its slides come; the others come from anywhere in the site. Sites
 have two, three, four and five labels in turn, some up to eight times as frequent as others. Lists are those of exact search, each
-query's own slide left out, at one threshold for all archives, so that they are alike; lists of one label have no choice
-and are not counted.
+query's own slide left out, at one threshold for all archives, so that they are alike. Counted are lists of several labels
+of which one has more than half of the hits: others have no choice, or no majority.
 """
 
 from __future__ import annotations
@@ -68,10 +68,12 @@ def slides_of(model: BarcodeModel, seed: int) -> list[EncodedSlide]:
     """Make the slides of the largest archive, label by label, one a patient."""
     dice = np.random.default_rng(seed)
     slides: list[EncodedSlide] = []
+    left = np.arange(len(model.centres))
     label = 0
     for site in range(max(LABELS) * len(OF_A_SITE) // sum(OF_A_SITE)):
-        land = nearest(model.centres, int(dice.integers(len(model.centres))), SITE)
-        for _ in range(OF_A_SITE[site % len(OF_A_SITE)]):
+        land = left[nearest(model.centres[left], int(dice.integers(len(left))), SITE)]
+        left = np.setdiff1d(left, land)
+        for _ in range(OF_A_SITE[(site + seed) % len(OF_A_SITE)]):
             owned = land[nearest(model.centres[land], int(dice.integers(len(land))), LABEL)]
             share = np.exp(dice.uniform(0, np.log(RATIO))) * np.log(RATIO) / (RATIO - 1)
             for _ in range(max(3, round(SLIDES * share))):
@@ -113,7 +115,9 @@ def measured(store: MemoryStore, within: bool, queries: int, threshold: int, see
     for number, lists, mask in lists_of(store, queries, within, threshold, seed):
         hits = codes[store.slides_of(lists.rows)].astype(np.int64)
         frequency = count_votes(lists, hits, np.ones(len(names)), naive)
-        counted = (frequency.counts > 0).sum(axis=1) > 1
+        # A list of one label has no choice, one without a label that most of it carries no majority.
+        several = (frequency.counts > 0).sum(axis=1) > 1
+        counted = several & (2 * frequency.counts.max(axis=1) > lists.lengths)
         n, hits_counted = n + int(counted.sum()), hits_counted + int(lists.lengths[counted].sum())
         there = np.bincount(codes if mask is None else codes[mask], minlength=len(names))
         total = SearchParams().label_weight_sum(int((there > 0).sum()))
@@ -158,9 +162,9 @@ def main() -> None:
     given = options(__doc__ or "")
     known = (CACHE / "real-barcodes.npy").is_file() or not given.quick
     real = real_barcodes() if known else None
-    model = BarcodeModel.synthetic() if real is None else recall_model(real)
+    model = BarcodeModel.synthetic(centres=2000) if real is None else recall_model(real)
     print("barcodes:", "synthetic" if real is None else f"drawn from a model of {len(real)} of real tissue")
-    queries, seeds = (40, 1) if given.quick else (200, 3)
+    queries, seeds = (40, 1) if given.quick else (200, 12)
     groups: dict[tuple[object, object], list[Row]] = {}
     for seed in range(seeds):
         for row in rows_of(model, queries, seed):
@@ -172,10 +176,10 @@ def _mean(parts: list[Row]) -> Row:
     """Join the rows of several archives; shares are weighed by the lists they are of."""
     lists = sum(part["lists"] for part in parts)
     joined = dict(parts[0])
-    for name in joined:
+    for name, value in parts[0].items():
         if name in ("slides", "lists"):
             joined[name] = sum(part[name] for part in parts)
-        elif isinstance(joined[name], float):
+        elif isinstance(value, float):
             joined[name] = sum(part[name] * part["lists"] for part in parts) / max(1, lists)
     return joined
 

@@ -101,6 +101,15 @@ def test_equal_keys_of_one_slide_keep_the_order_of_its_mosaic(tmp_path: Path) ->
                 assert np.array_equal(keys, slide.keys) and np.array_equal(barcodes, slide.barcodes)
 
 
+def test_a_filter_by_a_value_that_no_slide_has_is_refused_beside_one_that_some_have(
+    database: Database,
+) -> None:
+    with pytest.raises(
+        FishError, match=r"No slide has the diagnosis 'Lymphona'; of 3 values the nearest are: lymphoma"
+    ):
+        database.search(f"id:{NAMES[0]}", where=("diagnosis=normal", "diagnosis=Lymphona"))
+
+
 def test_a_slide_is_asked_for_by_any_name_that_fits_only_one(database: Database) -> None:
     assert database.search("id:P11-0 ü").query == "P11-0 ü.tif"
     with pytest.raises(DatabaseError, match="no slide 'nobody'"):

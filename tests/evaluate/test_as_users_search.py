@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from napari_fish.database import EncodedSlide, MemoryStore, SlideRecord
+from napari_fish.errors import FishError
 from napari_fish.evaluate import EvaluateParams, evaluate, to_json
 from napari_fish.evaluate.asking import Asker, choose_questions, queries_of
 from napari_fish.evaluate.matrices import hamming_matrix
@@ -87,3 +88,9 @@ def test_short_lists_of_patches_are_wrong_by_the_rule_of_the_published_program(m
     assert of_slides.short == 1.0 == of_slides.mmv_released.value, (
         "two of three right slides are enough there"
     )
+
+
+def test_a_filter_by_a_value_that_no_slide_has_is_refused(memory: MemoryStore) -> None:
+    for filters in ({"where": ("site=kidney", "site=kindey")}, {"query_where": ("site=kindey",)}):
+        with pytest.raises(FishError, match=r"No slide has the site 'kindey'.*nearest are: kidney"):
+            evaluate(memory, params=replace(QUICK, mode="exact", **filters), keep=False)

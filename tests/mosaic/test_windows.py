@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -75,7 +77,7 @@ def test_no_point_of_an_outline_strays_farther_than_the_tolerance(seed: int) -> 
     stays = np.nonzero(simplified(line, 0.6))[0]
     assert (stays[0], stays[-1]) == (0, 299)
     assert len(stays) < 200
-    for first, last in zip(stays[:-1], stays[1:], strict=True):
+    for first, last in pairwise(stays):
         start, way = line[first], line[last] - line[first]
         part = line[first : last + 1] - start
         along = np.clip(part @ way / max(1e-12, way @ way), 0, 1)

@@ -99,7 +99,7 @@ class _Places:
         np.cumsum(sums[1:, 1:], axis=1, out=sums[1:, 1:])
         below, above = sums[self.bottom - self.top[0]], sums[self.top - self.top[0]]
         between = below - above
-        return between[:, self.right - self.left[0]] - between[:, self.left - self.left[0]]
+        return np.asarray(between[:, self.right - self.left[0]] - between[:, self.left - self.left[0]])
 
     def take(self, area: _Area, row: int, column: int) -> None:
         """Choose a patch."""

@@ -85,10 +85,12 @@ def measure(rgb: NDArray[np.uint8], um: float) -> Overview:
     glass = smooth & (bright > max(level, LEAST_LIGHT))
     share = float(glass.mean())
     if share < LEAST_GLASS:
-        return Overview(*densities(rgb, LIGHT, np.zeros((6, 3))), texture, 0.0, 0.0)
+        density, dark = densities(rgb, LIGHT, np.zeros((6, 3)))
+        return Overview(density, dark, texture, 0.0, 0.0)
     glass &= bright > _quantile(bright[glass], 0.9) - 0.25
     noise = _quantile(texture[glass], 0.5)
-    return Overview(*densities(rgb, LIGHT, _light_of(mean, glass)), texture, share, noise)
+    density, dark = densities(rgb, LIGHT, _light_of(mean, glass))
+    return Overview(density, dark, texture, share, noise)
 
 
 def _light_of(mean: Floats, glass: Mask) -> NDArray[np.float64]:
@@ -133,7 +135,7 @@ def find_tissue(seen: Overview, um: float, sensitivity: float = 1.0) -> Mask:
     # On a picture no larger than a few such gaps, a speck of dust must not make tissue of all the glass around it.
     if gap < mask.size / 8 or opened(mask, _px(OPEN_UM, um)).any():
         mask |= _small(~mask, min(gap, mask.size / 2))
-    return tightened(opened(mask & ~ink, _px(OPEN_UM, um)), dark, RIM)
+    return np.asarray(tightened(opened(mask & ~ink, _px(OPEN_UM, um)), dark, RIM))
 
 
 def _small(mask: Mask, area: float) -> Mask:

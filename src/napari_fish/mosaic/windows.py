@@ -69,9 +69,7 @@ def mean_and_texture(rgb: NDArray[np.uint8], table: Floats, side: int) -> tuple[
 
 
 @numba.njit(nogil=True, cache=True)
-def densities(
-    rgb: NDArray[np.uint8], table: Floats, light: NDArray[np.float64]
-) -> tuple[Floats, Floats]:
+def densities(rgb: NDArray[np.uint8], table: Floats, light: NDArray[np.float64]) -> tuple[Floats, Floats]:
     """Return how much darker than the light on it each px is, shape (rows, columns, 3), and the most of the three.
 
     Parameters
@@ -130,7 +128,7 @@ def _any_within(mask: Mask, before: int, after: int, wanted: bool) -> Mask:
 
 def grown(mask: Mask, side: int) -> Mask:
     """Return where any px of a square of ``side`` px around is set; of an even square the middle lies right of centre."""
-    return _any_within(mask, side // 2, (side - 1) // 2, True)
+    return np.asarray(_any_within(mask, side // 2, (side - 1) // 2, True))
 
 
 def closed(mask: Mask, side: int) -> Mask:

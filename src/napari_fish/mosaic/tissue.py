@@ -21,7 +21,7 @@ from napari_fish.slides import Slide
 Mask = NDArray[np.bool_]
 FINE_UM, COARSE_UM = 8.0, 16.0
 """µm a px of the overview on which tissue is told from glass: of small slides, and of the largest."""
-MOST_PIXELS = 600_000
+MOST_PIXELS = 400_000
 """Px of an overview, as long as that is not coarser than `COARSE_UM`."""
 LEAST_PIXELS = 256
 """Px along the longer side of an overview, where the slide has so many."""

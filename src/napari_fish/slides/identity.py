@@ -15,7 +15,10 @@ SAMPLES = 8
 
 def hash_files(paths: Iterable[Path]) -> str:
     """Hash the sizes and sampled blocks of all files of a slide, whatever they are called."""
-    return combine(_hash_file(path) for path in paths)
+    parts = [_hash_file(path) for path in paths]
+    if not parts:
+        raise ValueError("without files there is nothing that could tell one slide from another")
+    return combine(parts)
 
 
 def combine(parts: Iterable[bytes]) -> str:

@@ -128,15 +128,12 @@ def _slides_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
             yield entry
 
 
-def _dicom_slides(folder: Path, entries: Sequence[Path]) -> Iterator[Path]:
-    """Yield a folder with one DICOM series, or one file of each series."""
-    from napari_fish.slides.openslide import dicom_series
+def _dicom_slides(folder: Path, entries: Sequence[Path]) -> list[Path]:
+    """Return a folder with one DICOM series, or one file of each series."""
+    from napari_fish.slides.dicom import one_of_each_series
 
-    first_of: dict[str | None, Path] = {}
-    for entry in entries:
-        if entry.suffix.lower() == ".dcm":
-            first_of.setdefault(dicom_series(entry), entry)
-    yield from [folder] if len(first_of) == 1 else first_of.values()
+    firsts = one_of_each_series(entry for entry in entries if entry.suffix.lower() == ".dcm")
+    return [folder] if len(firsts) == 1 else firsts
 
 
 def expanded(path: str | Path) -> Path:

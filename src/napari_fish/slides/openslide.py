@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ import openslide
 
 from napari_fish.errors import SlideError
 from napari_fish.slides.base import PyramidSlide
+from napari_fish.slides.dicom import files_of_series
 from napari_fish.slides.identity import hash_files
 from napari_fish.slides.image import ArraySlide
 from napari_fish.slides.mpp import Mpp, decide_mpp
@@ -111,29 +111,12 @@ def slide_files(path: Path, properties: Mapping[str, str]) -> list[Path]:
         parts = path.with_suffix("").iterdir()
         return [path, *sorted(p for p in parts if p.suffix.lower() in (".dat", ".ini"))]
     if vendor == "dicom":
-        uid = properties.get("dicom.SeriesInstanceUID", "")
-        return [p for p in sorted(path.parent.iterdir()) if dicom_series(p) == uid]
+        return files_of_series(path)
     if vendor == "hamamatsu" and path.suffix.lower() in (".vms", ".vmu"):
         names = {v for k, v in properties.items() if k.startswith("hamamatsu.") and k.endswith("File")}
         names |= {v for k, v in properties.items() if k.startswith("hamamatsu.ImageFile")}
         return [path, *sorted(path.parent / n for n in names if (path.parent / n).is_file())]
     return [path]
-
-
-def dicom_series(path: Path) -> str | None:
-    """Return the series to which a DICOM file belongs, read from its header; None for any other file."""
-    try:
-        if not path.is_file():
-            return None
-        with path.open("rb") as file:
-            header = file.read(64 * 1024)
-    except OSError:
-        return None
-    found = re.search(rb"\x20\x00\x0e\x00(?:UI(..)|(..)\x00\x00)", header, re.DOTALL)
-    if header[128:132] != b"DICM" or not found:
-        return None
-    length = int.from_bytes(found[1] or found[2], "little")
-    return header[found.end() : found.end() + length].strip(b"\0 ").decode("ascii", "replace")
 
 
 def _associated_kind(name: str) -> str:

@@ -33,8 +33,9 @@ def is_slide(path: Path) -> bool:
     try:
         if path.is_dir():
             return _is_slide_folder(path)
-        if name.endswith(ONLY_SLIDES):
-            return True
+        # To open a pipe could take for ever; opening it as a slide will say what it is.
+        if name.endswith(ONLY_SLIDES) or not path.is_file():
+            return name.endswith(ONLY_SLIDES + TIFFS)
         if name.endswith(MAYBE_SLIDES):
             return _openslide_knows(path)
         return name.endswith(TIFFS) and _is_slide_tiff(path)

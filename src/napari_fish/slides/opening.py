@@ -191,8 +191,9 @@ def _open_tiff_family(path: Path, mpp: float | None, series: int | None) -> Pyra
     from napari_fish.slides.openslide import GENERIC, open_openslide
     from napari_fish.slides.tiff import open_tiff
     from napari_fish.slides.tiff_check import why_damaged
+    from napari_fish.slides.tiff_directories import why_endless
 
-    problem = why_damaged(path)
+    problem = why_endless(path) or why_damaged(path)
     if problem:
         raise SlideError(f"{path}: {problem}")
     vendor = openslide.OpenSlide.detect_format(path)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import bz2
 import os
+import random
 import shutil
 import struct
 import subprocess
 import sys
+import zipfile
+import zlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import imagecodecs
+import numcodecs
 import numpy as np
 import pytest
 import tifffile
+import zarr
 from numpy.typing import NDArray
 
 from napari_fish.errors import SlideError
@@ -21,7 +29,7 @@ from napari_fish.slides import open_slide
 from napari_fish.slides.coded_size import coded_pixels
 from napari_fish.slides.tiff_directories import why_endless
 
-from .conftest import FORMATS, make_scene, write_ome_tiff, write_tiff
+from .conftest import FORMATS, edit_json, make_scene, write_ome_tiff, write_omezarr, write_tiff
 
 GIGABYTE = 2**30
 _LOOK = """
@@ -76,7 +84,10 @@ CIRCLES = {
     "back to the first": (directory(8, 100, *SIZE), directory(100, 200, *SIZE), directory(200, 8, *SIZE)),
     "back to the second": (directory(8, 100, *SIZE), directory(100, 200, *SIZE), directory(200, 100, *SIZE)),
     "through a subdirectory": (directory(8, 0, *SIZE, (330, 4, 1, 100)), directory(100, 8, *SIZE)),
-    "of subdirectories": (directory(8, 0, *SIZE, (330, 13, 1, 100)), directory(100, 0, *SIZE, (330, 4, 1, 8))),
+    "of subdirectories": (
+        directory(8, 0, *SIZE, (330, 13, 1, 100)),
+        directory(100, 0, *SIZE, (330, 4, 1, 8)),
+    ),
 }
 
 
@@ -185,7 +196,13 @@ def write_described(path: Path, pixels: NDArray[np.uint8], description: str) -> 
     """Write a TIFF that OpenSlide cannot read, so that what it says of itself counts."""
     options = {"photometric": "rgb"} if pixels.ndim == 3 else {}
     tifffile.imwrite(
-        path, pixels, tile=(128, 128), compression="jpeg2000", description=description, metadata=None, **options
+        path,
+        pixels,
+        tile=(128, 128),
+        compression="jpeg2000",
+        description=description,
+        metadata=None,
+        **options,
     )
 
 
@@ -236,5 +253,134 @@ def test_what_is_as_it_should_be_is_read_with_as_little_memory(tmp_path: Path, n
 
 
 def test_a_pyramid_in_subdirectories_is_no_circle(tmp_path: Path) -> None:
-    for path in (write_ome_tiff(tmp_path / "a.ome.tif", make_scene()), write_tiff(tmp_path / "a.tif", make_scene())):
+    for path in (
+        write_ome_tiff(tmp_path / "a.ome.tif", make_scene()),
+        write_tiff(tmp_path / "a.tif", make_scene()),
+    ):
         assert why_endless(path) == ""
+
+
+def unfolding(make: Any, size: int) -> bytes:
+    """Compress so many zeros, a few at a time."""
+    block = bytes(2**20)
+    return b"".join(make.compress(block) for _ in range(size // len(block))) + make.flush()
+
+
+@cache
+def zeros_in(codec: str, size: int = 3 * 2**28) -> bytes:
+    if codec == "zstd":
+        # Frames in a row are one stream.
+        return numcodecs.Zstd().encode(bytes(2**24)) * (size // 2**24)
+    if codec == "blosc":
+        chunk = bytearray(numcodecs.Blosc().encode(bytes(2**16)))
+        struct.pack_into("<I", chunk, 4, size)
+        return bytes(chunk)
+    if codec == "lz4":
+        return struct.pack("<I", size) + numcodecs.LZ4().encode(bytes(2**16))[4:]
+    made = {
+        "zlib": lambda: zlib.compressobj(1),
+        "gzip": lambda: zlib.compressobj(1, zlib.DEFLATED, 31),
+        "bz2": lambda: bz2.BZ2Compressor(1),
+    }
+    return unfolding(made[codec](), size if codec != "bz2" else 2**26)
+
+
+def set_codec(array: Path, codec: str) -> None:
+    """Let an array say that its chunks are compressed in some way."""
+    if (array / ".zarray").exists():
+        edit_json(array / ".zarray", lambda d: d.update(compressor={"id": codec}))
+        return
+    options = {"blosc": {"cname": "lz4", "clevel": 5, "shuffle": "noshuffle", "typesize": 1, "blocksize": 0}}
+    how = {
+        "name": codec,
+        "configuration": options.get(codec, {"level": 1} | ({"checksum": False} if codec == "zstd" else {})),
+    }
+    edit_json(array / "zarr.json", lambda d: d.update(codecs=[{"name": "bytes"}, how]))
+
+
+@pytest.mark.parametrize(
+    ("version", "codec"),
+    [*(("0.4", name) for name in ("zlib", "gzip", "zstd", "blosc", "lz4", "bz2")),
+     *(("0.5", name) for name in ("gzip", "zstd", "blosc"))],
+)  # fmt: skip
+def test_a_chunk_that_unfolds_without_end_is_given_up(tmp_path: Path, version: str, codec: str) -> None:
+    path = write_omezarr(tmp_path / "a.zarr", make_scene(100, 100), version, levels=1, axes="cyx")
+    set_codec(path / "0", codec)
+    (chunk, *others) = sorted(p for p in (path / "0").rglob("*") if p.is_file() and p.name[0].isdigit())
+    for other in (chunk, *others):
+        other.write_bytes(zeros_in(codec))
+    said = said_of(path, GIGABYTE // 2)
+    assert "a.zarr" in said
+    assert "more than its array says" in said or "buffer is too small" in said
+
+
+def test_a_sharded_chunk_that_unfolds_without_end_is_given_up(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=3)
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 128, 128), np.uint8)
+    group.create_array(
+        "0", data=pixels, chunks=(3, 64, 64), shards=(3, 128, 128), compressors=zarr.codecs.GzipCodec()
+    )
+    axes = [{"name": name, "type": kind} for name, kind in (("c", "channel"), ("y", "space"), ("x", "space"))]
+    group.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [{"path": "0"}]}]}
+    with open_slide(tmp_path / "a.zarr") as slide:
+        np.testing.assert_array_equal(slide.read_level(0, 0, 0, 128, 128), pixels.transpose(1, 2, 0))
+    (shard,) = (p for p in (tmp_path / "a.zarr" / "0").rglob("0") if p.is_file())
+    bomb = zeros_in("gzip")
+    places = np.array([[0, len(bomb)]] * 4, "<u8").tobytes()
+    shard.write_bytes(bomb + places + struct.pack("<I", crc32c(places)))
+    assert "more than its array says" in said_of(tmp_path / "a.zarr", GIGABYTE // 2)
+
+
+def crc32c(data: bytes) -> int:
+    return int(np.frombuffer(numcodecs.CRC32C(location="end").encode(data)[-4:], "<u4")[0])
+
+
+@pytest.mark.parametrize("name", ["0/0.0.0", ".zattrs"])
+def test_a_part_of_a_zip_file_that_says_it_unfolds_to_gigabytes_is_not_read(
+    tmp_path: Path, name: str
+) -> None:
+    folder = write_omezarr(tmp_path / "a.zarr", make_scene(100, 100), levels=1, axes="cyx")
+    path = tmp_path / "b.zarr.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(p for p in folder.rglob("*") if p.is_file()):
+            archive.write(file, file.relative_to(folder).as_posix())
+        archive.getinfo(name).file_size = 3 * 2**29
+    said = said_of(path)
+    assert f"{path}: {name} unfolds to" in said
+
+
+@pytest.mark.parametrize("name", ["0/0.0.0", ".zattrs", "0/.zarray"])
+def test_a_pipe_inside_a_zarr_is_refused_at_once(tmp_path: Path, name: str) -> None:
+    path = write_omezarr(tmp_path / "a.zarr", make_scene(100, 100), levels=1, axes="cyx")
+    (path / name).unlink()
+    os.mkfifo(path / name)
+    said = said_of(path)
+    assert f"{path / name}: is no ordinary file" in said
+
+
+def test_a_pipe_in_place_of_the_ome_xml_of_a_zarr_is_refused_at_once(tmp_path: Path) -> None:
+    zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=2).create_group("OME")
+    write_omezarr(tmp_path / "a.zarr" / "0", make_scene(100, 100), levels=1)
+    os.mkfifo(tmp_path / "a.zarr" / "OME" / "METADATA.ome.xml")
+    assert "METADATA.ome.xml: is no ordinary file" in said_of(tmp_path / "a.zarr")
+
+
+def test_whatever_is_wrong_with_a_zipped_zarr_its_content_is_told_or_the_file_is_named(
+    tmp_path: Path,
+) -> None:
+    path = FORMATS["zipped ome-zarr"](tmp_path, make_scene(150, 150))
+    whole = path.read_bytes()
+    dice = random.Random(3)
+    told = 0
+    for _ in range(60):
+        data = bytearray(whole)
+        for _ in range(20):
+            data[dice.randrange(len(data))] = dice.randrange(256)
+        path.write_bytes(bytes(data))
+        try:
+            with open_slide(path) as slide:
+                assert slide.content_hash
+                told += 1
+        except SlideError as error:
+            assert str(path) in str(error)
+    assert told < 60

@@ -50,7 +50,9 @@ def _others(path: Path, elements: Iterable[ElementTree.Element]) -> Iterator[Pat
         if not other.exists():
             continue
         if not other.is_file():
-            raise SlideError(f"{path}: names {other}, which is no ordinary file. Copy the slide again with all its files.")
+            raise SlideError(
+                f"{path}: names {other}, which is no ordinary file. Copy the slide again with all its files."
+            )
         problem = why_endless(other)
         if problem:
             raise SlideError(f"{path}: names {other}: {problem}")

@@ -98,7 +98,7 @@ def find_slides(folder: str | Path) -> Iterator[Path]:
 
 
 def _slides_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
-    from napari_fish.slides.omezarr import METADATA
+    from napari_fish.slides.zarr_files import METADATA
 
     try:
         status = folder.stat()

@@ -244,12 +244,6 @@ def test_links_that_lead_in_circles_are_followed_once(tmp_path: Path) -> None:
     assert [p.name for p in find_slides(tmp_path)] == ["a.svs"]
 
 
-def test_pictures_that_belong_to_a_vms_slide_are_not_slides(tmp_path: Path) -> None:
-    for name in ("a.vms", "a-0.jpg", "a_macro.jpg", "a_map2.jpg"):
-        (tmp_path / name).touch()
-    assert [p.name for p in find_slides(tmp_path)] == ["a.vms"]
-
-
 def test_a_folder_that_is_itself_a_slide_is_found(tmp_path: Path) -> None:
     path = write_omezarr(tmp_path / "a.zarr", make_scene(64, 64), levels=1)
     assert list(find_slides(path)) == [path]

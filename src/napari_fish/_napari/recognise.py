@@ -15,7 +15,7 @@ ONLY_SLIDES = (".svs", ".ndpi", ".mrxs", ".scn", ".vms", ".vmu", ".bif", ".svsli
 """Endings that mean a slide, so that a damaged one gets our message."""
 MAYBE_SLIDES = (".dcm", ".czi")
 """Endings that other images have too: OpenSlide is asked."""
-TIFFS = (".tif", ".tiff", ".btf", ".ptif", ".ptiff")
+TIFFS = (".tif", ".tiff", ".btf", ".ptif", ".ptiff", ".qptiff")
 PLAIN_PX = 4096 * 4096
 """A TIFF without tiles or pyramid is a slide only when it has more px than this."""
 PEEKED_PAGES = 8

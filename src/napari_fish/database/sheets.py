@@ -98,6 +98,9 @@ def _content(path: Path) -> bytes:
     try:
         if path.is_dir():
             raise DatabaseError(f"{path}: this is a folder. Name the labels file itself.")
+        if path.exists() and not path.is_file():
+            # To read a pipe could take for ever.
+            raise DatabaseError(f"{path}: this is no ordinary file. Save the table as a file and name that.")
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)
     except FileNotFoundError as error:

@@ -66,7 +66,7 @@ class _BoundedBytes(BytesBytesCodec):
         raise NotImplementedError
 
 
-class _BoundedNumcodec(numcodecs.abc.Codec):  # type: ignore[misc]
+class _BoundedNumcodec(numcodecs.abc.Codec):
     """A compression of zarr 2."""
 
     codec_id = "bounded"

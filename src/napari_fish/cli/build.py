@@ -165,7 +165,8 @@ def _build(
         )
     else:
         typer.echo(str(summary))
-    if summary.quarantined:
+    # Files that an earlier build found bad are listed, but only what went wrong now is a failure of this run.
+    if summary.counts.get("quarantined"):
         raise typer.Exit(QUARANTINED)
 
 
@@ -217,10 +218,12 @@ def _columns(texts: list[str] | None) -> dict[str, str]:
 
 def remove(
     database: _Database,
-    slides: Annotated[list[str], typer.Argument(help="Ids, or names that fit only one slide.")],
+    slides: Annotated[
+        list[str], typer.Argument(help="Ids, or names that fit only one slide or one file in quarantine.")
+    ],
     as_json: Json = False,
 ) -> None:
-    """Remove slides from a database; their files stay where they are."""
+    """Remove slides from a database, or dismiss files in quarantine; the files stay where they are."""
     from napari_fish.building.care import remove_slides
 
     removed = remove_slides(database, slides)

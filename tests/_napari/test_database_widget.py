@@ -605,6 +605,22 @@ def test_reset_goes_back_to_what_the_user_prefers(qtbot: Any, widget: DatabaseWi
     assert "Choose a folder" in state(widget)
 
 
+def test_um_per_px_count_only_for_the_folder_they_were_stated_for(
+    qtbot: Any, widget: DatabaseWidget, built: Path, tmp_path: Path
+) -> None:
+    form, first, second = widget.build.form, built / "slides", tmp_path / "others"
+    second.mkdir()
+    control(widget, "mpp").setValue(0.5)
+    form.slides.put(first)
+    assert form.choices.params.mpp == 0.5, "stated before the first folder was chosen"
+    form.slides.put(second)
+    assert form.choices.params.mpp is None
+    form.slides.put("")
+    assert form.choices.params.mpp is None
+    form.slides.put(f"{first}/")
+    assert form.choices.params.mpp == 0.5
+
+
 @pytest.fixture
 def inked(archive: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A database of which one slide lost a third of its patches to ink."""

@@ -265,3 +265,18 @@ def test_preset_and_what_was_changed_of_it_are_remembered_and_reset_forgets_the_
     qtbot.addWidget(third)
     assert third.params() == preset() and control(third, "mosaic.live").isChecked()
     third.close()
+
+
+def test_um_per_px_count_only_for_the_slide_they_were_stated_for(
+    widget: MosaicWidget, shown: ViewerModel, path: Path
+) -> None:
+    slides, mpp = control(widget, "mosaic.slide"), control(widget, "mosaic.mpp")
+    mpp.setValue(0.5)
+    first = slides.currentText()
+    shown.open(path, plugin="napari-fish", name="another")
+    slides.setCurrentText("another")
+    assert mpp.value() == 0
+    slides.setCurrentText(first)
+    assert mpp.value() == 0.5
+    shown.layers.remove(first)
+    assert slides.currentText() == "another" and mpp.value() == 0

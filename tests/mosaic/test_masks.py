@@ -400,9 +400,10 @@ def test_what_was_exported_gives_the_same_tissue_again_and_stays_on_the_slide(tm
     assert again.tissue_mm2 == pytest.approx(mosaic.tissue_mm2, rel=0.01)
 
 
-def test_annotations_of_patches_that_hang_over_the_edge_stay_on_the_slide(tmp_path: Path) -> None:
-    rgb = stain(glass(1005, 1307), disc(1005, 1307, 500, 1200, 400))
-    mosaic = make_mosaic(ArraySlide(rgb, 2.0), replace(preset("paper"), artefacts="off"))
+def test_annotations_of_patches_that_hang_over_the_edge_stay_on_the_slide() -> None:
+    piece = disc(1005, 1307, 500, 1200, 400)
+    slide = ArraySlide(stain(glass(1005, 1307), piece), 2.0)
+    mosaic = make_mosaic(slide, replace(preset("paper"), artefacts="off"), piece)
     size = mosaic.patch_size
     assert any(p.x + size > 1307 or p.y + size > 1005 for p in mosaic.candidates), "or nothing is tested"
     features = mosaic.to_geojson(everything=True)["features"]

@@ -24,6 +24,7 @@ from napari_fish.cli.options import (
 )
 from napari_fish.errors import FishError
 from napari_fish.names import field_help
+from napari_fish.texts import one_line
 
 QUARANTINED = 3
 """Exit code of a build that finished, but not with every slide."""
@@ -133,7 +134,7 @@ def _build(
         nonlocal skipped
         skipped += done.fate == "unchanged"
         if done.candidates:
-            say_meanwhile(f"{done.slide}: {told(done.candidates, done.left_out)}")
+            say_meanwhile(f"{one_line(done.slide)}: {told(done.candidates, done.left_out)}")
 
     try:
         with progress_bar("Building") as progress, interruptible() as should_stop:

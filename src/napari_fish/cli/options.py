@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import typer
 
 from napari_fish.building.params import BuildParams
+from napari_fish.cli.streams import bare
 from napari_fish.errors import Cancelled
 from napari_fish.names import field_help
+from napari_fish.texts import json_safe
 
 Mpp = Annotated[
     float | None, typer.Option("--mpp", help="Micrometres per level-0 pixel, if you know better.")
@@ -55,7 +58,30 @@ def joined(classes: list[str] | None) -> str | None:
 
 def write_json(document: Any) -> None:
     """Write one JSON document to standard output."""
-    sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    sys.stdout.write(_as_json(document) + "\n")
+
+
+def _as_json(document: Any) -> str:
+    return json_safe(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False))
+
+
+class JsonList:
+    """A JSON list on standard output that grows; it is one document when it is left."""
+
+    def __init__(self) -> None:
+        self._empty = True
+
+    def add(self, document: Any) -> None:
+        """Write one more element."""
+        sys.stdout.write(("[\n" if self._empty else ",\n") + textwrap.indent(_as_json(document), "  "))
+        sys.stdout.flush()
+        self._empty = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout.write("[]\n" if self._empty else "\n]\n")
 
 
 @contextmanager
@@ -90,10 +116,18 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """Show a bar on standard error; yields a function that takes the work done and all the work."""
     steps = 1000
-    with typer.progressbar(length=steps, label=label, file=sys.stderr) as bar:
+    with typer.progressbar(length=steps, label=label, file=bare(sys.stderr)) as bar:
         yield lambda done, total: bar.update(steps * done // max(1, total) - bar.pos)
 
 
+def clear_line() -> None:
+    """Take a bar away from standard error, so that what is printed next begins a line; the bar goes on below it."""
+    if sys.stderr.isatty():
+        bare(sys.stderr).write("\r\x1b[K")
+        sys.stderr.flush()
+
+
 def say_meanwhile(line: str) -> None:
-    """Write a line to standard error while a bar is shown there, which then goes on below it."""
-    typer.echo(f"\r\x1b[K{line}" if sys.stderr.isatty() else line, err=True)
+    """Write a line to standard error while a bar is shown there."""
+    clear_line()
+    typer.echo(line, err=True)

@@ -95,7 +95,8 @@ def closer_than(percentile: float | None) -> float | None:
     if percentile is None:
         return None
     farther = min(100.0, max(0.0, 100 - percentile))
-    return math.floor(farther * 10 ** _digits(farther) + 1e-6) / 10 ** _digits(farther)
+    scale = (1, 10, 100)[_digits(farther)]
+    return math.floor(farther * scale + 1e-6) / scale
 
 
 def _digits(farther: float) -> int:

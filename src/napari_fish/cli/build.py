@@ -11,6 +11,7 @@ import typer
 
 from napari_fish.building.params import BuildParams
 from napari_fish.cli.options import (
+    ENDINGS,
     Artefacts,
     Json,
     MaskClass,
@@ -291,6 +292,15 @@ def export(
     """Copy a database, whole or without anything that names a person."""
     from napari_fish.database.export import export as copy
 
-    with progress_bar("Copying") as progress:
-        copy(database, output, deidentify=deidentify, keep=keep or (), progress=progress)
+    with progress_bar("Copying") as progress, interruptible(ENDINGS) as should_stop:
+        removed = copy(
+            database,
+            output,
+            deidentify=deidentify,
+            keep=keep or (),
+            progress=progress,
+            should_stop=should_stop,
+        )
+    for part in removed:
+        typer.echo(f"Removed what an export that was killed had left: {part}", err=True)
     write_json({"database": str(output)}) if as_json else typer.echo(f"The copy is in {output}")

@@ -7,7 +7,7 @@ import signal
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -84,13 +84,18 @@ class JsonList:
         sys.stdout.write("[]\n" if self._empty else "\n]\n")
 
 
+ENDINGS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals by which a user, the system or a terminal that is closed ends a program."""
+
+
 @contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
+def interruptible(signals: Sequence[signal.Signals] = (signal.SIGINT,)) -> Iterator[Callable[[], bool]]:
     """Yield a function that says whether Ctrl-C was pressed; pressed again, it strikes at once.
 
     Python's own exception would be lost, and its traceback shown, where it strikes inside a library's finaliser.
+    Further signals are taken alike, for work that must clean up behind it.
     """
-    pressed, before = threading.Event(), signal.getsignal(signal.SIGINT)
+    pressed, before = threading.Event(), {number: signal.getsignal(number) for number in signals}
 
     def press(number: int, frame: FrameType | None) -> None:
         if pressed.is_set():
@@ -100,7 +105,8 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
     ours = threading.current_thread() is threading.main_thread()
     if ours:
-        signal.signal(signal.SIGINT, press)
+        for number in signals:
+            signal.signal(number, press)
     try:
         yield pressed.is_set
     except Cancelled:
@@ -109,7 +115,8 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         raise
     finally:
         if ours:
-            signal.signal(signal.SIGINT, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 @contextmanager

@@ -92,6 +92,7 @@ def add(
     column: _Columns = None,
     device: _Device = "auto",
     store_codes: Annotated[bool, typer.Option("--store-codes", help=_HELP["store_codes"])] = False,
+    artefacts: Artefacts = None,
     mask: _Mask = None,
     mask_class: MaskClass = None,
     mpp: Mpp = None,
@@ -109,6 +110,7 @@ def add(
         store_codes=store_codes,
         mask=mask,
         mask_class=joined(mask_class),
+        artefacts=checked_artefacts(artefacts),
     )
     _build(slides, database, labels, params, as_json, _columns(column))
 

@@ -15,7 +15,7 @@ import numpy as np
 from napari_fish.database.codes import FOLDER as CODES
 from napari_fish.database.codes import has_codes, read_codes, save_codes
 from napari_fish.database.lock import LOCK, write_lock
-from napari_fish.database.places import BUNDLE, place_of, recorded_path
+from napari_fish.database.places import BUNDLE, MASK_FOLDERS, place_of, recorded_path
 from napari_fish.database.records import EncodedSlide, Quarantined, SlideRecord
 from napari_fish.database.schema import FILE
 from napari_fish.database.store import SNAPSHOT, DiskStore
@@ -160,6 +160,8 @@ class _Copy:
             known = {name: value for name, value in known.items() if name in _PUBLIC_PARAMETERS}
         if BUNDLE in known:
             known[BUNDLE] = self._path(known[BUNDLE])
+        if MASK_FOLDERS in known:
+            known[MASK_FOLDERS] = [self._path(folder) for folder in known[MASK_FOLDERS]]
         return known
 
     def _moved(self, record: SlideRecord) -> SlideRecord:

@@ -19,14 +19,13 @@ from qtpy.QtWidgets import (
 from superqt import QFlowLayout
 
 from napari_fish._napari.controls import named
-from napari_fish._napari.gallery_order import regions_in_words
 from napari_fish._napari.look import look_of
 from napari_fish._napari.query_layers import DROPPED, HIGH, LOW
 from napari_fish._napari.regions_table import RegionsModel, RegionsTable
 from napari_fish._napari.thumbnail_loader import Key, PictureLoader
 from napari_fish.search import Hit, Results, SlideHit
 from napari_fish.search.colours import Colours
-from napari_fish.search.verdict import bits, closeness, matched_regions
+from napari_fish.search.verdict import bits, closeness, matched_regions, regions_in_words
 
 PICTURE = 96
 MOST_SENTENCES = 2

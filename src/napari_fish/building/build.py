@@ -10,7 +10,7 @@ from pathlib import Path
 
 from napari_fish.building.known import KnownSlides
 from napari_fish.building.labelling import label_notes, labels_of, remember_patient_rule, with_labels
-from napari_fish.building.masks import Masks, masks_of, without_masks
+from napari_fish.building.masks import Masks, mask_again, masks_of, remember_folders, without_masks
 from napari_fish.building.params import BuildParams
 from napari_fish.building.prepare import Known, Prepared, Refused, prepare
 from napari_fish.building.settings import open_for_build
@@ -103,6 +103,7 @@ def build(
             if table is not None or params.patient is not None:
                 run.relabel(found)
             remember_patient_rule(store.truth, params.patient, table)
+            remember_folders(store.truth, masks)
             if params.artefacts and only is None and settings.mosaic is not None:
                 # For slides to come, and for queries.
                 now = params_for(None, params.artefacts, settings.mosaic)
@@ -252,9 +253,14 @@ class _Run:
         if one.slide in self.masks.refused:
             return Refused(one, self.masks.refused[one.slide])
         if own is not None and own.choice.mask and not self.masks.asked:
-            return Refused(
-                one, f"{one.path}: was built with the mask {own.choice.mask}; state it again, --mask."
-            )
+            mask = mask_again(one.path, own, self.truth)
+            if mask is None:
+                name = own.choice.mask.rpartition("#")[0]
+                return Refused(
+                    one,
+                    f"{one.path}: was built with the mask {name}, which is not where it was or was changed; "
+                    "put it beside the slide, or state it again, --mask.",
+                )
         if mosaic is not None:
             mosaic = params_for(self.known.at(one.path), self.params.artefacts, mosaic)
         found = prepare(

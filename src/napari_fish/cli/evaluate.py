@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from napari_fish.cli.options import Json, progress_bar, write_json
-from napari_fish.errors import FishError
 from napari_fish.names import MODES, RANKINGS
 
 if TYPE_CHECKING:
@@ -65,13 +64,13 @@ def evaluate(
     ):
         if value is not None and value not in known:
             raise typer.BadParameter(f"choose one of {', '.join(known)}", param_hint=name)
-    if report is not None and not report.absolute().parent.is_dir():
-        raise FishError(f"Cannot write {report}: there is no folder {report.absolute().parent}.")
     from napari_fish.archive import open_database
     from napari_fish.archive.timing import encoding_times
     from napari_fish.evaluate import EvaluateParams, to_json
     from napari_fish.evaluate import evaluate as run
+    from napari_fish.search.writing import check_outputs
 
+    check_outputs([] if report is None else [report])
     options: dict[str, Any] = {} if jobs is None else {"jobs": jobs}
     params = EvaluateParams(
         k=k, level=level, target=target, mode=mode, ranking=ranking, ablation=ablation, speed=speed, augment=augment,  # type: ignore[arg-type]
@@ -86,13 +85,13 @@ def evaluate(
             found = run(
                 opened.store, other, params, command=_command(), keep=not fresh, encode_ms=times, progress=progress
             )  # fmt: skip
-    if report is not None:
-        found.save(report)
-        typer.echo(f"Written: {report}", err=True)
     if as_json:
         write_json(to_json(found))
     else:
         _print(found)
+    if report is not None:
+        found.save(report)
+        typer.echo(f"Written: {report}", err=True)
 
 
 def _command() -> str:

@@ -230,6 +230,17 @@ class Truth(SqlFile):
         with self.making_sense():
             return {int(number): int(n) for number, n in rows}
 
+    def first_number(self, after: int) -> int | None:
+        """Return the lowest number of the slides that came after a generation; None where none did."""
+        (found,) = self.rows(
+            "SELECT min(number) FROM slides INDEXED BY slides_by_generation WHERE generation > ?", (after,)
+        )
+        return None if found[0] is None else int(found[0])
+
+    def count(self) -> int:
+        """Return how many mosaics there are."""
+        return int(self.rows("SELECT count(*) FROM mosaics")[0][0])
+
     def removed(self, after: int) -> list[int]:
         """Return the numbers of slides removed after a generation."""
         return [int(n) for (n,) in self.rows("SELECT number FROM removed WHERE generation > ?", (after,))]

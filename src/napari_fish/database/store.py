@@ -15,6 +15,7 @@ import numpy as np
 from filelock import BaseFileLock
 from numpy.typing import ArrayLike, NDArray
 
+from napari_fish.database.codes import damaged_codes
 from napari_fish.database.comparing import differences
 from napari_fish.database.deltas import Delta, delete_later, delete_others, open_deltas, part_folders
 from napari_fish.database.lock import write_lock
@@ -273,7 +274,8 @@ class DiskStore:
             self.compact()
             mended, bad = [*mended, *bad], []
         said = [f"{text} {REPAIRED} from {self.truth.path.name}." for text in mended]
-        return [*said, *(bad or differences(self.truth, self._view))]
+        bad = bad or differences(self.truth, self._view)
+        return [*said, *bad, *damaged_codes(self.folder, self.truth.mosaic_counts())]
 
     def digest(self) -> str:
         """Return a digest of the content, the same whatever the order in which slides came."""

@@ -241,6 +241,10 @@ class Truth(SqlFile):
         """Return how many mosaics there are."""
         return int(self.rows("SELECT count(*) FROM mosaics")[0][0])
 
+    def mosaic_counts(self) -> dict[str, int]:
+        """Return the mosaics of each slide, by its id."""
+        return dict(self.rows("SELECT slide, mosaics FROM slides ORDER BY number"))
+
     def removed(self, after: int) -> list[int]:
         """Return the numbers of slides removed after a generation."""
         return [int(n) for (n,) in self.rows("SELECT number FROM removed WHERE generation > ?", (after,))]

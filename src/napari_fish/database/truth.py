@@ -29,8 +29,9 @@ from napari_fish.database.records import (
     slide_digest,
 )
 from napari_fish.database.schema import FILE, FORMATS
-from napari_fish.database.sqlite import SqlFile
+from napari_fish.database.sqlite import SqlFile, in_words
 from napari_fish.errors import DatabaseError
+from napari_fish.index.arrays import UNIVERSE
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,8 @@ _CHUNK = 20_000
 IDENTITY = "identity"
 #: Words of the longest barcodes: distances from the centres of cells are kept in 16 bits.
 MOST_WORDS = 1023
+#: Of a box, in level-0 px.
+LARGEST = 2**31 - 1
 #: The parameter that says whether barcodes are those of the paper.
 PAPER_BARCODES = "paper_barcodes"
 
@@ -57,6 +60,8 @@ class Truth(SqlFile):
         self.encoder, self.weights_hash = str(found[0][0]), str(found[0][1])
         with self.making_sense():
             self.words = int(found[0][2])
+            if not 0 < self.words <= MOST_WORDS:
+                raise ValueError(f"barcodes of {self.words} words")
         # Only a reader sees a file of the first format: to be written to, it gets the newest.
         first = self.rows("PRAGMA user_version")[0][0] == 1
         self._columns = f"{_PLAIN}, ''" if first else _SLIDE
@@ -227,8 +232,9 @@ class Truth(SqlFile):
             "SELECT number, mosaics FROM slides INDEXED BY slides_by_generation WHERE generation > ? ORDER BY number",
             (after,),
         )
-        with self.making_sense():
-            return {int(number): int(n) for number, n in rows}
+        if any(n < 0 for _, n in rows):
+            raise in_words(ValueError("fewer patches than none"), self.path)
+        return {int(number): int(n) for number, n in rows}
 
     def first_number(self, after: int) -> int | None:
         """Return the lowest number of the slides that came after a generation; None where none did."""
@@ -339,6 +345,12 @@ class Truth(SqlFile):
             codes = b"".join(row[6] for row in rows)
             if len(codes) != 8 * self.words * len(rows):
                 raise ValueError("barcodes of the wrong length")
+            keys, boxes = table[:, 0], table[:, 2:]
+            # Kernels look for no key outside these bounds, and boxes are kept in 32 bits.
+            if len(rows) and not (
+                0 <= keys.min() <= keys.max() < UNIVERSE and -LARGEST <= boxes.min() <= boxes.max() <= LARGEST
+            ):
+                raise ValueError("keys or boxes that no patch has")
         return Mosaics(
             table[:, 0].copy(),
             np.frombuffer(codes, np.uint64).reshape(len(rows), self.words),

@@ -2,13 +2,14 @@
 
 Sound files of every kind the program reads are changed (bytes, values, arrays with right checksums, tables of right
 schema) and given to it in a process of their own, which is watched: an exception that is no FishError, a crash, more
-than a minute or more than 1 GB is a finding, and printed. The same seed makes the same files.
+than two minutes or more than 1 GB is a finding, and printed. The same seed makes the same files.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 import tempfile
 import warnings
 import zlib
@@ -80,7 +81,7 @@ def _pipes(folder: str, names: list[str]) -> list[str]:
 def _more(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mutants", type=int, help=f"of each kind; by default {ALL}, quick {QUICK}")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=60, help="that a file may take")
+    parser.add_argument("--seconds", type=float, default=120, help="that a file may take")
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS), metavar="KIND")
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="keep the files that something was found with"
@@ -94,6 +95,7 @@ def main() -> None:
     rows: list[Row] = []
     for kind in asked.kinds:
         rows.append(fuzz(kind, mutants, asked.seed, asked.seconds, asked.keep)[0])
+        print(f"done: {rows[-1]}", file=sys.stderr, flush=True)
     names = [name for name in rows[0] if name != "kind"]
     total = {
         name: (max if name in ("most MB", "slowest s") else sum)(row[name] for row in rows) for name in names

@@ -87,7 +87,8 @@ def _ask_slide(path: Path) -> None:
         width, height = slide.dimensions
         slide.read_level(0, width // 2, height // 2, 256, 256)
         slide.read_level(len(slide.level_dimensions) - 1, 0, 0, 128, 128)
-        slide.read(0, 0, 64, 64, 2 * (slide.mpp or 0.5))
+        if slide.mpp:
+            slide.read(0, 0, 64, 64, 2 * slide.mpp)
 
 
 # Databases --------------------------------------------------------------------------------------

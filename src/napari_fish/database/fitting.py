@@ -18,7 +18,7 @@ from napari_fish.index.arrays import UNIVERSE
 from napari_fish.index.codes import half
 from napari_fish.index.hamming import pair_distances
 
-_CHUNK = 1 << 16
+_CHUNK, _MANY = 1 << 16, 1 << 20
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -83,7 +83,11 @@ def danger(arrays: Arrays, words: int) -> str:
     for name in ("keys", "offsets"):
         if not _rises(arrays[name]):
             return f"{name}: not in order."
-    if not np.array_equal(np.bincount(arrays["slides"], minlength=n_slides), arrays["counts"]):
+    counts = np.zeros(n_slides, np.int64)
+    for start in range(0, n, _MANY):
+        # In pieces: counting makes a copy of twice the size.
+        counts += np.bincount(arrays["slides"][start : start + _MANY], minlength=n_slides)
+    if not np.array_equal(counts, arrays["counts"]):
         return "slides: not as many rows of each as were counted."
     if n and int(arrays["cell_far"].max()) > 64 * words:
         return "cell_far: farther than barcodes can be."

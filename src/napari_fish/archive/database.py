@@ -295,7 +295,7 @@ class Database:
     def _patient(self, name: str) -> str:
         """Return the patient of a slide that is not in the database, as the file name tells, if it does."""
         rule = self.store.truth.parameters.get(PATIENT)
-        return patient_rule(rule)(name, SlideLabels()) if rule else ""
+        return patient_rule(rule)(name, SlideLabels()) if rule and isinstance(rule, str) else ""
 
     def add(
         self,

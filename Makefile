@@ -1,5 +1,5 @@
 # Two commands: `make demo` and `make test`. Both set themselves up on a bare machine.
-.PHONY: demo test lint docs clean
+.PHONY: demo test test-pythons lint docs clean
 
 demo:
 	@tools/setup demo
@@ -7,6 +7,10 @@ demo:
 
 test: lint docs
 	@tools/run --display .venv/bin/python -m pytest
+
+# The suite on every Python from 3.11 on that is installed.
+test-pythons:
+	@tools/test-pythons
 
 lint:
 	@tools/setup test
@@ -21,4 +25,4 @@ docs:
 	@tools/run .venv/bin/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf .venv demo docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-3.* demo docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis

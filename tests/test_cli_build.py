@@ -260,3 +260,18 @@ def test_the_class_that_no_mask_has_quarantines_its_slide(slides: Path, capsys) 
         capsys, "build", slides, "-o", slides.parent / "x.fish", "--mask", slides.parent / "masks", "--mask-class", "Fat"
     )  # fmt: skip
     assert code == 3 and "no annotation of class Fat; there are Tumor" in out
+
+
+def test_slides_are_added_with_what_would_be_left_out_on_request(
+    slides: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    database, more = tmp_path / "x.fish", tmp_path / "more"
+    assert run(capsys, "build", slides, "-o", database)[0] == 0
+    ink_on(monkeypatch, "inked")
+    write_slide(more / "inked.tif", "normal", 7)
+    code, out, err = run(capsys, "add", database, more, "--artefacts", "off", "--json")
+    assert code == 0, err
+    assert json.loads(out)["left_out"] == {}
+    assert records(database)["inked.tif"].choice.artefacts == "off"
+    code, _, err = run(capsys, "add", database, more, "--artefacts", "some")
+    assert code == 2 and "strict, normal, off" in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, get_args
@@ -21,12 +22,13 @@ def field_help(params: type[Any]) -> dict[str, str]:
     if not is_dataclass(params):
         raise TypeError(f"{params!r} is not a dataclass")
     help_of: dict[str, str] = {}
-    name = None
-    for line in (params.__doc__ or "").splitlines():
-        heading = re.match(r"^ {4}(\w+)(?: : .*)?$", line)
+    names: list[str] = []
+    # Since Python 3.13 the compiler takes the common indentation away.
+    for line in inspect.cleandoc(params.__doc__ or "").splitlines():
+        heading = re.match(r"^(\w+(?:, \w+)*)(?: : .*)?$", line)
         if heading:
-            name = heading.group(1)
-            help_of[name] = ""
-        elif name and line.startswith(" " * 8):
-            help_of[name] = f"{help_of[name]} {line.strip()}".strip()
+            names = heading.group(1).split(", ")
+        elif line.startswith(" "):
+            for name in names:
+                help_of[name] = f"{help_of.get(name, '')} {line.strip()}".strip()
     return {f.name: help_of.get(f.name, "").replace("``", "") for f in fields(params)}

@@ -20,6 +20,7 @@ from qtpy.QtWidgets import QFileDialog, QWidget
 from napari_fish._napari import care_jobs, preferences
 from napari_fish._napari.build_panel import EMPTY, LOOKING
 from napari_fish._napari.database_widget import DatabaseWidget
+from napari_fish._napari.inspect_panel import NAME_PX
 from napari_fish._napari.mosaic_layers import DROPPED, PATCHES
 from napari_fish._napari.session import Answer, session_of
 from napari_fish.building import care
@@ -605,6 +606,36 @@ def test_reset_goes_back_to_what_the_user_prefers(qtbot: Any, widget: DatabaseWi
     assert "Choose a folder" in state(widget)
 
 
+def test_names_of_slides_can_be_read_on_the_inspect_page(qtbot: Any, widget: DatabaseWidget) -> None:
+    table = control(widget, "slide_table")
+    table.shown.show([("tcga-du-6399.svs", "", 1, 0, "", "", "")])
+    rows = [("x" * 300, "", 1, 0, "", "", ""), *table.shown.rows]
+    for shown, longest in (
+        (table.shown.rows, "tcga-du-6399.svs"),
+        (rows, "a name of 34 letters, and 30 here"),
+    ):
+        table.shown.show(shown)
+        table.fit_first(100, NAME_PX)
+        assert table.columnWidth(0) > table.fontMetrics().horizontalAdvance(longest)
+    assert table.columnWidth(0) == NAME_PX
+
+
+def test_um_per_px_count_only_for_the_folder_they_were_stated_for(
+    qtbot: Any, widget: DatabaseWidget, built: Path, tmp_path: Path
+) -> None:
+    form, first, second = widget.build.form, built / "slides", tmp_path / "others"
+    second.mkdir()
+    control(widget, "mpp").setValue(0.5)
+    form.slides.put(first)
+    assert form.choices.params.mpp == 0.5, "stated before the first folder was chosen"
+    form.slides.put(second)
+    assert form.choices.params.mpp is None
+    form.slides.put("")
+    assert form.choices.params.mpp is None
+    form.slides.put(f"{first}/")
+    assert form.choices.params.mpp == 0.5
+
+
 @pytest.fixture
 def inked(archive: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A database of which one slide lost a third of its patches to ink."""
@@ -658,7 +689,7 @@ def test_what_was_left_out_of_a_slide_is_shown_on_it_with_the_reasons(
     assert state(widget).startswith("s1.tif: ") and "2 left out: 2 ink. More than a fifth" in state(widget)
     left_out, patches = viewer.layers[DROPPED], viewer.layers[PATCHES]
     assert list(left_out.features["reason"]) == ["ink"] * 2 and list(left_out.text.values) == ["ink"] * 2
-    assert np.allclose(left_out.face_color[0, :3], np.array(REASON_COLOURS["ink"]) / 255)
+    assert np.allclose(left_out.border_color[0, :3], np.array(REASON_COLOURS["ink"]) / 255)
     assert len(patches.data) > 0 and left_out.visible
     assert [layer.name for layer in viewer.layers if isinstance(layer, Image)] == ["s1"]
     select(widget, "s0.tif")

@@ -28,6 +28,7 @@ from napari_fish._napari.mosaic_layers import (
 from napari_fish._napari.mosaic_widget import MosaicWidget
 from napari_fish.mosaic import REASONS, Mosaic, make_mosaic, preset
 from napari_fish.mosaic.geojson import REASON_COLOURS
+from napari_fish.slides import open_slide
 from tests.mosaic.conftest import ArraySlide, tissue_slide
 from tests.slides.conftest import write_tiff
 from tests.tiny import ink_on
@@ -150,8 +151,8 @@ def test_what_is_left_out_is_said_and_written_on_the_slide(
     assert "patches; 6 left out: 6 ink. " in state(widget) and "More than a fifth" in state(widget)
     layer = shown.layers[DROPPED]
     assert set(layer.features["reason"]) == set(layer.text.values) == {"ink"}
-    assert np.allclose(layer.face_color[:, :3], np.array(REASON_COLOURS["ink"]) / 255)
-    assert np.allclose(layer.border_color, 1)
+    assert np.allclose(layer.border_color[:, :3], np.array(REASON_COLOURS["ink"]) / 255)
+    assert np.allclose(layer.face_color, 1), "seen on ink"
     assert shown.layers[-1] is layer, "it lies above the patches that were kept"
 
 
@@ -265,3 +266,43 @@ def test_preset_and_what_was_changed_of_it_are_remembered_and_reset_forgets_the_
     qtbot.addWidget(third)
     assert third.params() == preset() and control(third, "mosaic.live").isChecked()
     third.close()
+
+
+def test_um_per_px_count_only_for_the_slide_they_were_stated_for(
+    widget: MosaicWidget, shown: ViewerModel, path: Path
+) -> None:
+    slides, mpp = control(widget, "mosaic.slide"), control(widget, "mosaic.mpp")
+    mpp.setValue(0.5)
+    first = slides.currentText()
+    shown.open(path, plugin="napari-fish", name="another")
+    slides.setCurrentText("another")
+    assert mpp.value() == 0
+    slides.setCurrentText(first)
+    assert mpp.value() == 0.5
+    shown.layers.remove(first)
+    assert slides.currentText() == "another" and mpp.value() == 0
+
+
+@pytest.mark.parametrize("zoom", [0.001, 0.02, 0.3, 2.0], ids="{} px per µm".format)
+def test_reasons_never_lie_over_one_another_and_crosses_are_seen_from_afar(path: Path, zoom: float) -> None:
+    with open_slide(path) as slide:
+        found = make_mosaic(slide, LENIENT)
+    size, (first, *_) = found.patch_size, found.candidates
+    places = [(0, 0), (size, 0), (2 * size, 0), (0, size), (size // 3, size // 2)]
+    reasons = ["artefact", "blur", "debris", "artefact", "ink"]
+    dropped = tuple(
+        replace(first, x=x, y=y, reason=reason) for (x, y), reason in zip(places, reasons, strict=True)
+    )
+    mosaic = replace(found, dropped=dropped)
+    viewer = ViewerModel()
+    data, options, _ = layers_of(mosaic, lambda points: MPP * np.asarray(points, float)[:, ::-1])[2]
+    layer = viewer.add_points(data, **options)
+    letter = layer.text._get_scaled_size(1 / zoom) / 0.75
+    width = np.array([0.6 * letter * len(word) for word in layer.text.values])
+    centres = zoom * layer.data
+    for i in range(len(centres)):
+        for j in range(i):
+            down, right = np.abs(centres[i] - centres[j])
+            assert right >= (width[i] + width[j]) / 2 or down >= 1.2 * letter, (i, j)
+    assert width.max() <= zoom * MPP * size, "a word fits its patch"
+    assert max(zoom * layer.size.max(), layer.canvas_size_limits[0]) >= 8

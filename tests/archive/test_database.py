@@ -14,7 +14,8 @@ from PIL import Image
 import napari_fish as fish
 from napari_fish.archive import Database
 from napari_fish.building.params import BuildParams
-from napari_fish.database import DiskStore, EncodedSlide
+from napari_fish.database import DiskStore, EncodedSlide, MemoryStore, SlideRecord
+from napari_fish.database.truth import Truth
 from napari_fish.errors import DatabaseError, EncoderError, FishError, NoTissue, SlideError
 from napari_fish.search import SearchParams, engine
 from napari_fish.search.neighbours import find_neighbours
@@ -59,6 +60,54 @@ def test_a_file_of_the_database_is_recognised_and_gives_the_answer_of_its_id(
     assert by_file.query == "anonym.tif" and by_file.elapsed_ms["encode"] > 0 == by_id.elapsed_ms["encode"]
     with_own = database.search(copied, exclude_query=False)
     assert NAMES[3] in [hit.slide for hit in with_own.hits if hit.distance == 0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_slide_of_the_database_asks_with_its_patches_in_the_order_of_its_mosaic_as_its_file_does(
+    database: Database, tiny_home: Path, name: str
+) -> None:
+    by_file = database.ask(tiny_home / "Schnitte ü" / name).query
+    by_id = database.ask(f"id:{name}").query
+    for mine, theirs in (
+        (by_id.boxes, by_file.boxes),
+        (by_id.keys, by_file.keys),
+        (by_id.barcodes, by_file.barcodes),
+    ):
+        assert np.array_equal(mine, theirs)
+    assert (np.diff(by_id.keys) < 0).any(), "which is not the order of keys"
+
+
+def test_equal_keys_of_one_slide_keep_the_order_of_its_mosaic(tmp_path: Path) -> None:
+    dice = np.random.default_rng(0)
+    made = [
+        EncodedSlide(
+            SlideRecord(f"s{i}"),
+            dice.integers(0, 3, 12),
+            dice.integers(0, 2**64, (12, 2), np.uint64),
+            np.column_stack([np.arange(12), np.ones((12, 3))]).astype(np.int32),
+        )
+        for i in range(4)
+    ]
+    Truth.create(tmp_path / "a.fish", words=2, encoder="x", weights_hash="0").close()
+    with DiskStore(tmp_path / "a.fish", writer=True) as disk:
+        for slide in made[:2]:
+            disk.commit(slide)
+        disk.compact()
+        for slide in made[2:]:  # these stay outside the main part
+            disk.commit(slide)
+        for store in (disk, MemoryStore(2, made)):
+            for i, slide in enumerate(made):
+                keys, barcodes = store.encoded(store.mosaic_rows(i))
+                assert np.array_equal(keys, slide.keys) and np.array_equal(barcodes, slide.barcodes)
+
+
+def test_a_filter_by_a_value_that_no_slide_has_is_refused_beside_one_that_some_have(
+    database: Database,
+) -> None:
+    with pytest.raises(
+        FishError, match=r"No slide has the diagnosis 'Lymphona'; of 3 values the nearest are: lymphoma"
+    ):
+        database.search(f"id:{NAMES[0]}", where=("diagnosis=normal", "diagnosis=Lymphona"))
 
 
 def test_a_slide_is_asked_for_by_any_name_that_fits_only_one(database: Database) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -12,9 +15,11 @@ import pytest
 from napari_fish.building.build import build
 from napari_fish.building.care import import_labels, relocate, remove_slides
 from napari_fish.building.params import BuildParams
+from napari_fish.cli.options import ENDINGS, interruptible
 from napari_fish.database import DiskStore
 from napari_fish.database.codes import has_codes, read_codes
 from napari_fish.database.export import export
+from napari_fish.database.lock import write_lock
 from napari_fish.database.thumbnails import Thumbnails
 from napari_fish.errors import Cancelled, DatabaseError
 from tests.building.test_build import NAMES, digest, records
@@ -214,6 +219,54 @@ def test_a_copy_deletes_nothing_that_lies_beside_it(home: Path, tmp_path: Path) 
     export(home / "a b.fish", tmp_path / "copy.fish")
     assert mine.read_text() == "years of work"
     assert sorted(path.name for path in tmp_path.glob("copy*")) == ["copy.fish", "copy.fish.part"]
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from napari_fish.database.export import export
+export(Path(sys.argv[1]), Path(sys.argv[2]), progress=lambda done, _: done < 3 or os.kill(os.getpid(), signal.SIGKILL))
+"""
+
+
+def test_what_a_killed_export_left_is_removed_by_the_next_and_nothing_else(
+    home: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "given"
+    place.mkdir()
+    killed = subprocess.run(
+        [sys.executable, "-c", _KILLED, str(home / "a b.fish"), str(place / "copy.fish")],
+        timeout=100,
+        check=False,
+    )
+    (left,) = place.iterdir()
+    assert killed.returncode < 0 and (left / "fish.sqlite").is_file()
+    mine = place / "copy.fish.0123abcd.part" / "thesis.txt"
+    mine.parent.mkdir()
+    mine.write_text("years of work")
+    growing = place / "other.fish.89abcdef.part"
+    growing.mkdir()
+    with write_lock(growing):
+        assert export(home / "a b.fish", place / "another.fish") == [left]
+    assert sorted(path.name for path in place.iterdir()) == ["another.fish", mine.parent.name, growing.name]
+
+
+def test_a_copy_may_have_a_name_as_long_as_the_system_allows(home: Path, tmp_path: Path) -> None:
+    target = tmp_path / f"{'ü' * 122}.fish"
+    export(home / "a b.fish", target)
+    assert digest(target) == digest(home / "a b.fish")
+
+
+def test_an_export_that_is_told_to_end_cleans_up_behind_it(home: Path, tmp_path: Path) -> None:
+    for number in ENDINGS:
+        with pytest.raises(KeyboardInterrupt), interruptible(ENDINGS) as should_stop:
+            export(
+                home / "a b.fish",
+                tmp_path / "copy.fish",
+                progress=lambda done, _, number=number: os.kill(os.getpid(), number) if done == 3 else None,
+                should_stop=should_stop,
+            )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home"]
 
 
 def test_a_whole_copy_is_the_same_and_finds_the_slides(home: Path, tmp_path: Path) -> None:

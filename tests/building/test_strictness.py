@@ -5,19 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from napari_fish.archive import open_database
 from napari_fish.archive.inspection import inspect_database
 from napari_fish.building.again import encode_again
 from napari_fish.building.build import build
-from napari_fish.building.masks import mask_beside
 from napari_fish.building.params import BuildParams
 from napari_fish.building.settings import recorded_mosaic
 from napari_fish.building.strictness import could_differ
 from napari_fish.building.summary import MOST_NAMED, Summary
 from napari_fish.building.survey import survey
 from napari_fish.database import DiskStore
+from napari_fish.database.export import export
+from napari_fish.database.places import MASK_FOLDERS
 from napari_fish.database.records import Choice
 from napari_fish.errors import DatabaseError
 from napari_fish.mosaic.left_out import is_much, told
@@ -170,24 +173,57 @@ def test_what_cannot_be_encoded_again_is_named_with_the_remedy(inked: Path) -> N
         encode_again(database, ["inked.tif"], BuildParams(artefacts="normal"))
 
 
-def test_a_slide_with_a_mask_needs_it_again_to_be_encoded_with_another_setting(inked: Path) -> None:
-    from PIL import Image
+@pytest.fixture
+def masked(inked: Path) -> Path:
+    """A database ``m.fish`` of the slide with ink, its tissue marked by a mask in a folder of its own."""
+    mask = inked / "masks" / "inked.png"
+    mask.parent.mkdir()
+    marked = np.zeros((60, 70), np.uint8)
+    marked[5:, 5:] = 255
+    Image.fromarray(marked).save(mask)
+    summary = build(inked / "slides" / "inked.tif", inked / "m.fish", params=BuildParams(mask=str(mask)))
+    assert summary.patches[1], "or there is nothing to keep"
+    return inked
 
-    slides, database, mask = inked / "slides", inked / "m.fish", inked / "slides.png"
-    Image.new("1", (70, 60), 1).save(mask)
-    build(slides / "inked.tif", database, params=BuildParams(mask=str(mask)))
+
+def test_what_was_left_out_of_a_slide_with_a_mask_is_kept_with_that_mask(masked: Path) -> None:
+    database = masked / "m.fish"
     before = records(database)["inked.tif"]
+    summary = encode_again(database, ["inked.tif"], BuildParams(artefacts="off"))
+    assert fates(summary) == {"inked.tif": "replaced"}
+    choice = records(database)["inked.tif"].choice
+    assert (choice.mask, choice.artefacts, choice.left_out) == (before.choice.mask, "off", {})
+    assert choice.candidates == before.choice.candidates + sum(before.choice.left_out.values())
+    again = build(masked / "slides" / "inked.tif", database, params=BuildParams(artefacts="normal"))
+    assert fates(again) == {"inked.tif": "replaced"}
+    assert records(database)["inked.tif"].choice == before.choice
+
+
+def test_masks_are_found_again_by_a_whole_copy_and_not_named_by_one_without_names(masked: Path) -> None:
+    (masked / "far").mkdir()
+    export(masked / "m.fish", masked / "far" / "copy.fish")
+    summary = encode_again(masked / "far" / "copy.fish", ["inked.tif"], BuildParams(artefacts="off"))
+    assert fates(summary) == {"inked.tif": "replaced"}
+    export(masked / "m.fish", masked / "given.fish", deidentify=True)
+    with DiskStore(masked / "given.fish") as store:
+        assert MASK_FOLDERS not in store.truth.parameters
+
+
+def test_a_mask_that_was_changed_or_lost_must_be_given_again(masked: Path) -> None:
+    slides, database, mask = masked / "slides", masked / "m.fish", masked / "masks" / "inked.png"
+    before = records(database)["inked.tif"]
+    content = mask.read_bytes()
+    Image.new("1", (70, 60), 1).save(mask)
+    with pytest.raises(DatabaseError, match="beside the slides"):
+        encode_again(database, ["inked.tif"], BuildParams(artefacts="off"))
     summary = build(slides / "inked.tif", database, params=BuildParams(artefacts="off"))
     (bad,) = summary.quarantined
-    assert "slides.png" in bad.reason and "--mask" in bad.reason
+    assert "inked.png" in bad.reason and "--mask" in bad.reason
     assert records(database)["inked.tif"] == before, "what was encoded before stays"
-    assert mask_beside(slides / "inked.tif", before) is None
-    mask.rename(slides / "slides.png")
-    found = mask_beside(slides / "inked.tif", before)
-    assert found is not None and found.path == slides / "slides.png"
-    again = BuildParams(artefacts="off", mask=str(slides / "slides.png"))
-    assert fates(build(slides / "inked.tif", database, params=again)) == {"inked.tif": "replaced"}
-    assert records(database)["inked.tif"].choice.left_out == {}
+    mask.unlink()
+    (slides / "inked.png").write_bytes(content)
+    summary = encode_again(database, ["inked.tif"], BuildParams(artefacts="off"))
+    assert fates(summary) == {"inked.tif": "replaced"} and not summary.quarantined
 
 
 def test_settings_that_make_no_sense_are_refused_before_anything_is_written(tmp_path: Path) -> None:

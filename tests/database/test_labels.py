@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import unicodedata
+import zipfile
 from collections.abc import Sequence
 from datetime import date, datetime
 from pathlib import Path
@@ -386,6 +387,76 @@ def test_a_cell_at_the_far_corner_of_a_sheet_costs_nothing(tmp_path):
     book.save(tmp_path / "labels.xlsx")
     table = read_labels(tmp_path / "labels.xlsx")
     assert len(table.rows) == 1 and table.others == ()
+
+
+def repacked(path: Path, part: str, content: bytes, times: int) -> Path:
+    """Write one part of a workbook anew, its middle repeated; what repeats takes next to no room in the file."""
+    new = path.with_name("bomb.xlsx")
+    before, middle, after = content.split(b"|")
+    with (
+        zipfile.ZipFile(path) as old,
+        zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as bomb,
+    ):
+        for info in old.infolist():
+            if info.filename != part:
+                bomb.writestr(info.filename, old.read(info))
+        with bomb.open(part, "w") as file:
+            file.write(before)
+            for _ in range(times // 10_000):
+                file.write(middle * 10_000)
+            file.write(after)
+    return new
+
+
+SHEET = b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>|%s|</sheetData></worksheet>'
+STRINGS = b'<sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">|<si><t>a</t></si>|</sst>'
+READ_WITH_LITTLE = """
+import resource, sys
+from pathlib import Path
+import openpyxl, napari_fish.database.labels as labels
+kept = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (kept + 2**29, -1))
+try:
+    labels.read_labels(Path(sys.argv[1]))
+except labels.DatabaseError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "content", "times"),
+    [
+        ("xl/sharedStrings.xml", STRINGS, 5_000_000),
+        ("xl/worksheets/sheet1.xml", SHEET % b"<row><c><v>1</v></c></row>", 12_000_000),
+        ("xl/worksheets/sheet1.xml", SHEET % b'<row><c r="ALM1"><v>1</v></c></row>', 10_000),
+        ("xl/worksheets/sheet1.xml", SHEET % b'<row r="999999999"><c><v>1</v></c></row>', 10_000),
+    ],
+)
+def test_a_small_workbook_that_unfolds_to_gigabytes_is_refused(tmp_path, part, content, times):
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    book.active.append(["slide", "patient"])
+    book.save(tmp_path / "a.xlsx")
+    path = repacked(tmp_path / "a.xlsx", part, content, times)
+    assert path.stat().st_size < 4 * 2**20
+    run = subprocess.run(
+        [sys.executable, "-c", READ_WITH_LITTLE, path], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr[-1000:]
+    assert "bomb.xlsx: too large for a table of labels" in run.stdout
+
+
+def test_a_table_of_ten_million_rows_is_refused_before_it_is_parsed(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_bytes(b"slide,patient\n" + b"a.svs,P1\n" * 10_000_000)
+    with pytest.raises(DatabaseError, match=r"labels\.csv: too large for a table of labels \(1000000 rows"):
+        read_labels(path)
+
+
+def test_a_table_with_thousands_of_columns_is_refused(tmp_path):
+    with pytest.raises(DatabaseError, match="1000 columns at most"):
+        read(tmp_path, "slide" + ",gene" * 2000 + "\na.svs" + ",1" * 2000 + "\n")
 
 
 def test_a_workbook_is_known_by_its_content_not_by_its_name(tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from napari_fish.database import snapshot
-from napari_fish.database.snapshot import PartWriter, SnapshotError, open_part, verify_part
+from napari_fish.database.snapshot import PartWriter, SnapshotError, first_damaged, open_part, verify_part
 from napari_fish.index import Segment, guided_search
 
 COLUMNS = ("keys", "offsets", "barcodes", "slides")
@@ -112,13 +112,19 @@ def test_a_flipped_bit_is_found_when_a_small_file_is_opened_and_by_verify(
 ) -> None:
     path = part / "barcodes.npy"
     content = bytearray(path.read_bytes())
-    content[-1] ^= 1
+    content[5000] ^= 1
     path.write_bytes(content)
     with pytest.raises(SnapshotError, match="not what was written"):
         open_part(part, ARRAYS)
     monkeypatch.setattr(snapshot, "SMALL", 0)
-    open_part(part, ARRAYS)
+    # Between the blocks that are read of a large file.
+    assert "not what was written" in first_damaged(open_part(part, ARRAYS).unread)
     assert "not what was written" in verify_part(part)[0]
+    content[5000] ^= 1
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(SnapshotError, match="not what was written"):
+        open_part(part, ARRAYS)
 
 
 def test_a_part_left_half_written_by_a_crash_does_no_harm(part: Path) -> None:

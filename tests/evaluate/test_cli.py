@@ -31,7 +31,7 @@ def test_the_options_of_an_evaluation_ask_for_the_same_again(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     params = EvaluateParams(
-        k=3, level="slide", mode="exact", ranking="label-free", within="site", where=("stain!=PAS", "stain!=x"),
+        k=3, level="slide", mode="exact", ranking="label-free", within="site", where=("stain!=PAS", "site!=pelvis"),
         query_where=("site=kidney",), sample=5, threshold=61, fill=True, fixed_divisor=True, half_is_enough=True,
         seed=2, jobs=1,
     )  # fmt: skip

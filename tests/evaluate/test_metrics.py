@@ -41,6 +41,11 @@ def test_a_short_answer_needs_more_than_half_rounded_up_in_the_paper_and_that_ma
     assert majority_right(answers, truth, Definition(short=">=")).tolist() == [True, True, False, False]
 
 
+def test_a_short_list_of_patches_is_never_right_in_the_program() -> None:
+    answers = [[A, A, A, A, GONE], [A, A, A, B, C], [GONE] * 5]
+    assert majority_right(answers, [A, A, A], Definition(short="wrong")).tolist() == [False, True, False]
+
+
 def test_a_full_answer_is_judged_by_majority_whatever_the_rule_for_short_ones() -> None:
     answers = [[A, A, B, C, NONE], [B, A, A, B, C]]
     for short in (">", ">="):

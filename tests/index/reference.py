@@ -95,7 +95,7 @@ def guided(
     results: list[tuple[int, int]] = []
     cut = 0
     for number, (seed, forward) in enumerate(plan):
-        if not 0 <= seed < UNIVERSE:
+        if seed >= UNIVERSE or (seed < 0 and not released):
             continue
         start = archive.successor(seed) if forward else archive.predecessor(seed)
         if number == 0 and not released and m in archive.table:

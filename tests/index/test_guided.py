@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,7 @@ def pairs(found: NeighbourLists, i: int, order: np.ndarray | None = None) -> lis
     in_delta=st.sampled_from([0.0, 0.1, 1.0]),
     words=st.sampled_from([1, 2, 16]),
     in_two=st.booleans(),
+    from_zero=st.booleans(),
 )
 def test_all_agree(
     p: GuidedParams,
@@ -70,9 +72,12 @@ def test_all_agree(
     in_delta: float,
     words: int,
     in_two: bool,
+    from_zero: bool,
 ) -> None:
     dice = np.random.default_rng(seed)
     archive = random_archive(dice, n, words=words, slides=slides, spread=spread, families=3)
+    if from_zero:  # seeds below the universe
+        archive = replace(archive, keys=archive.keys - archive.keys.min())
     codes = as_ints(archive.barcodes)
     plain = reference.Archive.of(archive.keys.tolist(), codes, archive.slides.tolist())
     mask = None if share_allowed is None else dice.random(slides) < share_allowed
@@ -241,3 +246,25 @@ def test_rows_that_a_filter_leaves_are_listed_in_ascending_order(seed: int, n: i
     of_slide = np.repeat(np.arange(5), counts)
     for one, (begin, end) in zip(mask, spans, strict=True):
         assert begin >= 0 and listed[begin:end].tolist() == sorted(rows[one[of_slide]].tolist())
+
+
+@pytest.mark.parametrize("smallest", [0, 5])
+def test_a_released_seed_below_zero_is_walked_forward_from_the_smallest_key(smallest: int) -> None:
+    # Only the walk from below zero can see the first key: the query lies far above it, and walks visit one key each.
+    keys = np.array([smallest, 10_000, 20_000], np.int64)
+    barcodes, slides = np.zeros((3, 1), np.uint64), np.arange(3, dtype=np.int32)
+    main, _ = Segment.from_rows(keys, barcodes, slides)
+    tree = VebIndex(1)
+    tree.add(keys, barcodes, slides)
+    released = GuidedParams("released", step=15_500, steps=2, limit=1)
+    for found in (
+        guided_search(main, [15_000], barcodes[:1], released),
+        tree.search([15_000], barcodes[:1], released),
+    ):
+        assert sorted(found.rows.tolist()) == [0, 1, 2]
+    paper = GuidedParams("paper", step=15_500, steps=2, limit=1)
+    for found in (
+        guided_search(main, [15_000], barcodes[:1], paper),
+        tree.search([15_000], barcodes[:1], paper),
+    ):
+        assert 0 not in found.rows.tolist()

@@ -129,6 +129,22 @@ def test_stripes_of_a_scanner_are_not_tissue() -> None:
     assert iou(segment(slide_on(light, ROUND)), ROUND) > 0.9
 
 
+@pytest.mark.parametrize("band", [0, 255])
+def test_bands_that_a_scanner_left_out_do_not_hide_the_tissue_beside_them(band: int) -> None:
+    rgb = slide_on(even(240, 240, 240), ROUND).levels[0].copy()
+    lost = np.zeros((SIDE, SIDE), bool)
+    for top in (420, 600, 780):
+        lost[top : top + 40] = True
+    lost[:, 500:530] = True
+    rgb[lost] = band
+    slide = ArraySlide(rgb, MPP)
+    tissue = segment(slide)
+    assert iou(tissue, ROUND & ~lost) > 0.9
+    mosaic = make_mosaic(slide)
+    assert mosaic.tissue_mm2 < 1.1 * ROUND.sum() * MPP**2 / 1e6
+    assert mosaic.patches
+
+
 def blank(*colour: float, noise: float = 1.0) -> NDArray[np.uint8]:
     rng = np.random.default_rng(3)
     return np.clip(even(*colour) + rng.normal(0, noise, (SIDE, SIDE, 3)), 0, 255).astype(np.uint8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from napari_fish.errors import FishError, NoTissue
-from napari_fish.mosaic import TissueParams, make_mosaic
+from napari_fish.mosaic import TissueParams, make_mosaic, preset
 from napari_fish.mosaic.annotations import polygons_from_geojson
 from napari_fish.mosaic.maskfile import MaskFile
 from napari_fish.mosaic.masks import MaskLike, marks_everything, mask_of, tissue_from_mask
@@ -397,6 +398,17 @@ def test_what_was_exported_gives_the_same_tissue_again_and_stays_on_the_slide(tm
     (tmp_path / "out.geojson").write_text(json.dumps(mosaic.to_geojson(everything=True)))
     again = make_mosaic(slide, mask=tmp_path / "out.geojson")
     assert again.tissue_mm2 == pytest.approx(mosaic.tissue_mm2, rel=0.01)
+
+
+def test_annotations_of_patches_that_hang_over_the_edge_stay_on_the_slide() -> None:
+    piece = disc(1005, 1307, 500, 1200, 400)
+    slide = ArraySlide(stain(glass(1005, 1307), piece), 2.0)
+    mosaic = make_mosaic(slide, replace(preset("paper"), artefacts="off"), piece)
+    size = mosaic.patch_size
+    assert any(p.x + size > 1307 or p.y + size > 1005 for p in mosaic.candidates), "or nothing is tested"
+    features = mosaic.to_geojson(everything=True)["features"]
+    corners = np.concatenate([np.array(f["geometry"]["coordinates"][0]) for f in features])
+    assert corners.min() >= 0 and (corners.max(axis=0) <= (1307, 1005)).all()
 
 
 def test_a_mask_that_marks_everything_is_known() -> None:

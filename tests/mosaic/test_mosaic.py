@@ -13,7 +13,7 @@ from napari_fish.mosaic import Mosaic, Patch, make_mosaic, preset
 from napari_fish.mosaic.annotations import polygons_from_geojson
 from napari_fish.mosaic.draw import draw_mosaic
 
-from .conftest import ArraySlide, disc, glass, stain, tissue_slide
+from .conftest import GLASS, ArraySlide, disc, glass, stain, tissue_slide
 
 # The artefact filter knows real tissue, and the grain of these slides is none.
 PLAIN = replace(preset(), artefacts="off")
@@ -159,8 +159,12 @@ def test_the_picture_shows_outline_and_patches_over_the_thumbnail(slide: ArraySl
 def test_a_piece_whose_patches_all_show_ink_is_no_tissue(monkeypatch: pytest.MonkeyPatch) -> None:
     from napari_fish.mosaic import mosaic as module
 
-    where = disc(1024, 2048, 512, 500, 350) | disc(1024, 2048, 512, 1600, 300)
-    slide = ArraySlide(stain(glass(1024, 2048), where), 2.0)
+    rgb = stain(glass(1024, 2048), disc(1024, 2048, 512, 500, 350))
+    # Pen of eosin's colour, stronger and weaker, but of one hue.
+    strength = np.random.default_rng(0).uniform(0.85, 1.15, (1024, 2048, 1))
+    stroke = GLASS * np.exp(-strength * np.array([0.4, 1.5, 0.9]))
+    np.copyto(rgb, stroke.astype(np.uint8), where=disc(1024, 2048, 512, 1600, 300)[..., None])
+    slide = ArraySlide(rgb, 2.0)
     assert len(make_mosaic(slide, PLAIN).contours) == 2
     judged = module.judged
 

@@ -306,3 +306,30 @@ def test_two_stores_of_the_same_slides_share_a_digest() -> None:
     assert one.digest() != two.digest() and len(two) == len(one) - 25
     with pytest.raises(DatabaseError, match="s3"):
         two.remove("s3")
+
+
+@pytest.mark.parametrize("mosaics", [1, 30])
+def test_copies_of_slides_do_not_make_the_threshold_0(mosaics: int) -> None:
+    dice = np.random.default_rng(3)
+    originals = list(demo_slides(dice, n=8, mosaics=mosaics, words=16))
+
+    def named(one: EncodedSlide, name: str) -> EncodedSlide:
+        return replace(one, record=replace(one.record, slide=name, patient=name))
+
+    plain = calibrate(MemoryStore(16, (named(one, one.record.slide) for one in originals)), pairs=20_000)
+    copied = [named(one, f"{one.record.slide} {i}") for one in originals for i in range(5)]
+    made = calibrate(MemoryStore(16, copied), pairs=20_000)
+    assert made.threshold > 0 and abs(made.threshold - plain.threshold) <= 16
+    assert made.histogram[0] == 0 and made.histogram.sum() == 20_000
+    assert made.note == "32 slides are copies of others: random pairs leave copies of a slide out."
+    assert not plain.note
+
+
+def test_blank_regions_that_many_slides_share_do_not_make_the_threshold_0() -> None:
+    dice = np.random.default_rng(4)
+    slides = []
+    for one in demo_slides(dice, n=10, mosaics=20, words=16):
+        barcodes = one.barcodes.copy()
+        barcodes[:3] = 0
+        slides.append(replace(one, barcodes=barcodes))
+    assert calibrate(MemoryStore(16, slides), pairs=20_000).threshold > 0

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pydicom
 import pytest
 import tifffile
 import zarr
 from numpy.typing import NDArray
 from PIL import Image
+from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.uid import ExplicitVRLittleEndian, VLWholeSlideMicroscopyImageStorage
 
 RGB = NDArray[np.uint8]
 MPP = 0.5
@@ -119,6 +122,28 @@ def write_image(path: Path, image: RGB) -> Path:
     """Write a PNG."""
     Image.fromarray(image).save(path)
     return path
+
+
+def write_dicom_header(path: Path, series: str, referenced: Sequence[str] = (), **options: object) -> Path:
+    """Write a DICOM file without pixels that may refer to other series before it names its own."""
+    header = Dataset()
+    header.file_meta = FileMetaDataset()
+    header.file_meta.TransferSyntaxUID = options.get("syntax", ExplicitVRLittleEndian)
+    header.file_meta.MediaStorageSOPClassUID = header.SOPClassUID = VLWholeSlideMicroscopyImageStorage
+    header.file_meta.MediaStorageSOPInstanceUID = header.SOPInstanceUID = f"{series}.1"
+    refer_to(header, referenced)
+    header["ReferencedSeriesSequence"].is_undefined_length = bool(options.get("undefined_length"))
+    header.SeriesInstanceUID = series
+    pydicom.dcmwrite(path, header, enforce_file_format=True)
+    return path
+
+
+def refer_to(header: Dataset, series: Sequence[str]) -> None:
+    """Let a DICOM header refer to other series."""
+    others = [Dataset() for _ in series]
+    for other, uid in zip(others, series, strict=True):
+        other.SeriesInstanceUID = uid
+    header.ReferencedSeriesSequence = others
 
 
 FORMATS: dict[str, Callable[[Path, RGB], Path]] = {

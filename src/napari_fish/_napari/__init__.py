@@ -1,5 +1,5 @@
 """The plugin: the only room that knows napari and Qt."""
 
-from napari_fish._napari.immortal import keep_singletons_alive
+from napari_fish._napari.qt_version import warn_of_lost_references
 
-keep_singletons_alive()
+warn_of_lost_references()

@@ -11,7 +11,7 @@ from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QVBoxLa
 from napari_fish._napari import preferences
 from napari_fish._napari.build_job import Choices
 from napari_fish._napari.build_survey import Prospect, suggested_labels, suggested_place
-from napari_fish._napari.controls import mpp_field, named
+from napari_fish._napari.controls import OwnMpp, mpp_field, named
 from napari_fish._napari.device_choice import DeviceChoice
 from napari_fish._napari.fold import Fold
 from napari_fish._napari.labels_panel import LabelsPanel
@@ -21,6 +21,7 @@ from napari_fish.encode import DEFAULT_ENCODER, list_encoders
 from napari_fish.mosaic import PRESETS
 from napari_fish.mosaic.params import ARTEFACTS
 from napari_fish.names import field_help
+from napari_fish.slides.opening import expanded
 
 OWNER = "database"
 KEY = "build"
@@ -67,7 +68,7 @@ class BuildForm(QWidget):
         self.patient.clear()
         self.list_encoders()
         self.device.choose(preferences.preferred_device())
-        self.mpp.setValue(0)
+        self._own_mpp.forget()
         self.preset.setCurrentIndex(0)
         self.artefacts.setCurrentIndex(0)
         self.patches.setChecked(False)
@@ -133,6 +134,7 @@ class BuildForm(QWidget):
         self.encoder.setEnabled(not fixed)
 
     def _chose_slides(self, path: str) -> None:
+        self._own_mpp.turn_to(str(expanded(path)) if path else "")
         if self._place_is_ours:
             self.database.put(suggested_place(path), tell=False)
         if self._labels_are_ours:
@@ -183,6 +185,7 @@ class BuildForm(QWidget):
         self.encoder = named(OWNER, QComboBox(), "encoder", tips["encoder"])
         self.device = DeviceChoice(OWNER)
         self.mpp = mpp_field(OWNER, "mpp", tips["mpp"], "as the slides say")
+        self._own_mpp = OwnMpp(self.mpp)
         self.preset = named(OWNER, QComboBox(), "preset", tips["preset"])
         self.preset.addItem("as the database has, or default", None)
         for name in PRESETS:

@@ -13,6 +13,7 @@ from napari_fish.building.outlook import Outlook, outlook
 from napari_fish.database.labels import label_slides, read_labels
 from napari_fish.database.sheets import enumerated, read_sheet
 from napari_fish.errors import DatabaseError, FishError
+from napari_fish.slides.finding import told_unread
 from napari_fish.slides.opening import expanded
 
 ROLES = ("slide", "patient", "site", "diagnosis", "stain")
@@ -109,6 +110,8 @@ class Prospect:
     def __str__(self) -> str:
         seen = self.outlook
         lines = [f"{count(len(seen.found), 'slide')} found, {seen.done} already done, {seen.to_do} to do."]
+        if seen.unread:
+            lines.append(told_unread(seen.unread))
         if seen.mosaics:
             what = f"About {count(seen.mosaics, 'mosaic')}"
             if self.seconds is not None:

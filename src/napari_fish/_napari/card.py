@@ -8,10 +8,10 @@ from typing import Any
 from qtpy.QtCore import QPointF, QRect, QRectF, QSize, Qt
 from qtpy.QtGui import QColor, QFont, QFontMetrics, QImage, QPainter, QPainterPath, QPen, QPolygonF
 
-from napari_fish._napari.gallery_order import closeness_in_short, regions_in_words
+from napari_fish._napari.gallery_order import closeness_in_short
 from napari_fish._napari.look import Look, ink_on
 from napari_fish.search import Results, SlideHit
-from napari_fish.search.verdict import bar_of
+from napari_fish.search.verdict import bar_of, regions_in_words
 
 SIZES = {"small": 84, "medium": 128, "large": 176, "huge": 248}
 """Side of the picture in px."""

@@ -66,9 +66,12 @@ def import_labels(
 
 def copy(path: Path, target: Path, deidentify: bool, *, progress: Any, should_stop: Any) -> str:
     """Copy a database, whole or without anything that names a person."""
-    export(path, target, deidentify=deidentify, progress=progress, should_stop=should_stop)
+    left = export(path, target, deidentify=deidentify, progress=progress, should_stop=should_stop)
     how = "without anything that names a person, a file or a folder" if deidentify else "whole"
-    return f"Copied to {target}, {how}."
+    said = f"Copied to {target}, {how}."
+    return said + (
+        f" Removed what a killed export had left: {enumerated([p.name for p in left])}." if left else ""
+    )
 
 
 STOPPABLE = (relocate, copy)

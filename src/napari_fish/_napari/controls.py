@@ -43,6 +43,34 @@ def mpp_field(widget: str, name: str, tip: str, unstated: str) -> QDoubleSpinBox
     return field
 
 
+class OwnMpp:
+    """Keeps µm per px with the folder or slide they were stated for, so that they do not count for the next."""
+
+    def __init__(self, field: QDoubleSpinBox) -> None:
+        self._field = field
+        self._subject = ""
+        self._stated: dict[str, float] = {}
+
+    def turn_to(self, subject: str) -> None:
+        """Show what was stated for another subject, without telling anybody; empty for none."""
+        if subject == self._subject:
+            return
+        value = self._field.value()
+        if self._subject:
+            self._stated[self._subject], value = value, 0.0
+        # What was stated before anything was chosen is meant for the first choice.
+        self._subject = subject
+        self._field.blockSignals(True)
+        self._field.setValue(self._stated.get(subject, value))
+        self._field.blockSignals(False)
+
+    def forget(self) -> None:
+        """Forget everything that was stated."""
+        self._stated.clear()
+        self._subject = ""
+        self._field.setValue(0)
+
+
 class StateLine(QLabel):
     """Says what is open, running or wrong; what is wrong in the theme's colour for that."""
 

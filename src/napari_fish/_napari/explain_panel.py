@@ -19,14 +19,13 @@ from qtpy.QtWidgets import (
 from superqt import QFlowLayout
 
 from napari_fish._napari.controls import named
-from napari_fish._napari.gallery_order import regions_in_words
 from napari_fish._napari.look import look_of
 from napari_fish._napari.query_layers import DROPPED, HIGH, LOW
 from napari_fish._napari.regions_table import RegionsModel, RegionsTable
 from napari_fish._napari.thumbnail_loader import Key, PictureLoader
 from napari_fish.search import Hit, Results, SlideHit
 from napari_fish.search.colours import Colours
-from napari_fish.search.verdict import bits, closeness, matched_regions
+from napari_fish.search.verdict import bits, closeness, matched_regions, regions_in_words
 
 PICTURE = 96
 MOST_SENTENCES = 2
@@ -56,7 +55,7 @@ class Pair(QWidget):
         self.setObjectName(f"results.pair.{match.query_index}")
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setToolTip(
-            f"Left: region {match.query_index} of the query. Right: the region of {hit.name or hit.slide} at "
+            f"Left: {'a region of a slide you liked' if match.liked else f'region {match.query_index} of the query'}. Right: the region of {hit.name or hit.slide} at "
             f"x {match.hit_box.x}, y {match.hit_box.y}.\n{bits(match.distance)}: {closeness(match.percentile)}.\n"
             "Click to see it on the slide."
         )
@@ -84,7 +83,7 @@ class Pair(QWidget):
         painter.drawRect(theirs.adjusted(1, 1, -1, -1))
         painter.setPen(look.text)
         words = QRect(0, PICTURE + 2, self.width(), self.fontMetrics().height())
-        ours = "a slide you liked" if is_added(match) else f"region {match.query_index}"
+        ours = "a slide you liked" if match.liked else f"region {match.query_index}"
         painter.drawText(words, Qt.AlignmentFlag.AlignLeft, f"{ours}: {bits(match.distance)}")
         painter.end()
 
@@ -223,11 +222,6 @@ class ExplainPanel(QTabWidget):
         return page
 
 
-def is_added(match: Hit) -> bool:
-    """Whether the query's side of a pair is a region that thumbs up brought into the query."""
-    return match.query_box.width <= 0
-
-
 def why_in_words(hit: SlideHit, results: Results) -> str:
     """Say which slide it is, how near, and by how many regions: what is read before the pictures."""
     # Not the site: the card says it, and the pictures shall be in sight.
@@ -255,8 +249,6 @@ def more_in_words(hit: SlideHit, results: Results) -> str:
     if hit.entropy is not None:
         agree = "all agree" if hit.entropy < 0.005 else "they disagree" if hit.entropy > 1 else "most agree"
         lines.append(f"The region that brought it has neighbours of entropy {hit.entropy:.2f} bits: {agree}.")
-    if any(is_added(match) and match.distance == 0 for match in hit.matches):
-        lines.append("You liked it: its own regions joined the query.")
     return "\n".join(lines)
 
 
@@ -276,7 +268,7 @@ def regions_summary(results: Results) -> tuple[str, ...]:
     text = [f"{counted} of {len(told.lists)} regions counted."]
     if told.prediction:
         text.append(f"The most certain agree on {told.prediction}.")
-    added = sum(box.width <= 0 for box in results.query_boxes)
+    added = sum(bool(fate.liked) for fate in told.lists)
     if added:
         text.append(f"Your thumbs up brought {added} of them.")
     text += [f"Left out: {step}." for step in told.skipped_steps]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from napari_fish.search import Results, SlideHit
-from napari_fish.search.verdict import bits, closeness, matched_regions
+from napari_fish.search.verdict import bits, closeness, regions_in_words
 
 SORTS = ("rank", "distance", "diagnosis", "patient")
 GROUPS = ("nothing", "patient", "diagnosis")
@@ -84,12 +84,6 @@ def closeness_in_short(percentile: float | None) -> str:
     if percentile >= 100:
         return "no closer than any"
     return closeness(percentile).removesuffix(" of random pairs").replace("fewer than 1 %", "< 1 %")
-
-
-def regions_in_words(hit: SlideHit, results: Results) -> str:
-    """Say how many of the query's regions match a hit."""
-    matched, total = matched_regions(hit, results)
-    return f"{matched} of {total} region{'' if total == 1 else 's'}"
 
 
 def described(hit: SlideHit, results: Results) -> str:

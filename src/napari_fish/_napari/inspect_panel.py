@@ -37,6 +37,8 @@ from napari_fish.mosaic.left_out import told
 OWNER = "database"
 SURE_MS = 4000
 """A removal must be confirmed within so long."""
+NAME_PX = 260
+"""A name of a slide has at most so much room in the table."""
 NOTHING = "No database is open. Open one here, or build one."
 
 
@@ -199,6 +201,7 @@ class InspectPanel(QWidget):
             rows.append((record.slide, *about, tip))
         chosen = [row[0] for row in self.slides.selected()]
         self.slides.shown.show(rows)
+        self.slides.fit_first(100, NAME_PX)
         # What was done to slides can be undone at once.
         self.slides.select(chosen)
         self._enable()

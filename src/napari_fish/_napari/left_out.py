@@ -12,7 +12,7 @@ from napari_fish._napari.navigate import open_database_slide
 from napari_fish._napari.notify import as_sentence
 from napari_fish._napari.one_job import OneJob
 from napari_fish.archive import Database
-from napari_fish.building.masks import mask_beside
+from napari_fish.building.masks import mask_again
 from napari_fish.building.settings import recorded_mosaic
 from napari_fish.building.strictness import params_for
 from napari_fish.database.records import SlideRecord
@@ -102,7 +102,8 @@ def left_out_of(
     if patches:
         raise FishError(f"{slide}: is an image that is one patch, of which nothing is left out.")
     place, params = database.place(record), params_for(record, None, mosaic)
-    mask = mask_beside(place, record)
+    marked = mask_again(place, record, database.store.truth)
+    mask = None if marked is None else marked.file
     with open_slide(place, mpp=record.mpp or None) as opened:
         return record, make_mosaic(opened, params, mask, progress=progress, should_stop=should_stop)
 
@@ -117,7 +118,7 @@ def described(record: SlideRecord, mosaic: Mosaic) -> str:
         lines.append(as_sentence(f"{WARNING.partition(':')[0]}; Keep them takes it into the database"))
     if choice.mask and not mosaic.masked:
         name = choice.mask.rpartition("#")[0]
-        lines.append(f"Its mask {name} is not beside it any more: the tissue shown is what was found.")
+        lines.append(f"Its mask {name} is not where it was any more: the tissue shown is what was found.")
     elif choice.candidates and (choice.candidates, dict(choice.left_out)) != counts:
         lines.append(f"When it was built: {told(choice.candidates, choice.left_out)}.")
     return " ".join(lines)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from napari_fish._napari.coordinates import drawn_to_level0, level0_to_drawn
 from napari_fish.mosaic import REASONS, Mosaic, Patch
@@ -25,6 +26,11 @@ MOSAIC_KEY = "napari_fish_mosaic"
 MASK_PX = 2048
 """Longer side of the mask that is made of a Labels layer."""
 ELLIPSE_CORNERS = 64
+CROSS_PX = 9
+"""Crosses are at least so large on the screen."""
+LETTER_WIDTH, LINE_HEIGHT = 0.7, 1.4
+"""Of a letter and of a line, in heights of a letter; somewhat more than fonts have."""
+POINTS_PER_PX = 0.75
 
 
 def tissue_layer(mosaic: Mosaic, to_world: ToWorld, width: float) -> LayerData:
@@ -67,25 +73,49 @@ def patches_layer(mosaic: Mosaic, to_world: ToWorld) -> LayerData:
 
 
 def dropped_layer(mosaic: Mosaic, to_world: ToWorld) -> LayerData:
-    """Return the dropped patches as crosses coloured by the reason, which is written below them.
+    """Return the dropped patches as crosses with the colour of the reason, which is written below them.
 
-    The crosses are small: one wants to see what was left out.
+    The crosses are small, as one wants to see what was left out, but never too small to be seen. The reasons have the size
+    of things on the slide: seen from afar they do not lie over one another.
     """
     patches = mosaic.dropped
     colours = _table([_rgba(colour_of(patch), 1) for patch in patches])
+    reasons = [REASONS[patch.reason] for patch in patches]
     options = _squares(mosaic, patches, to_world) | {
         "name": DROPPED,
         "symbol": "x",
-        "face_color": colours,
-        "border_color": "#ffffff",  # "white" would be the feature of that name
-        "border_width": 0.02,
-        "features": {"reason": [REASONS[p.reason] for p in patches]} | _features(patches),
+        # White inside is seen on ink; from afar napari shows the border alone. "white" would be the feature of that name.
+        "face_color": "#ffffff",
+        "border_color": colours,
+        "border_width": 0.15,
+        "canvas_size_limits": (CROSS_PX, 10_000),
+        "features": {"reason": reasons} | _features(patches),
     }
+    side = _side(mosaic, to_world)
     if patches:
-        below = (0.3 * _side(mosaic, to_world), 0.0)
-        options["text"] = {"string": "{reason}", "color": colours, "size": 12, "translation": below}
+        options["text"] = {
+            "string": "{reason}",
+            "color": colours,
+            "size": POINTS_PER_PX * _letter_height(options["data"], reasons, side),
+            "scaling": True,
+            "translation": (0.3 * side, 0.0),
+        }
     options["size"] = np.asarray(options["size"]) * 0.3
     return options.pop("data"), options, "points"
+
+
+def _letter_height(centres: Points, words: Sequence[str], side: float) -> float:
+    """Return the height of letters, in world units, at which words fit their patches and none lies over another."""
+    widths = LETTER_WIDTH * np.array([len(word) for word in words])
+    height = 0.8 * side / max(widths.max(), 1.0)
+    near = cKDTree(centres).query_pairs(side, output_type="ndarray")
+    if len(near):
+        first, second = near.T
+        down, right = np.abs(centres[first] - centres[second]).T
+        # Two words are apart where they are beside or below one another; of patches in one place only one is seen.
+        apart = np.maximum(right / ((widths[first] + widths[second]) / 2), down / LINE_HEIGHT)
+        height = min(height, max(0.9 * float(apart.min()), side / 40))
+    return float(height)
 
 
 def layers_of(mosaic: Mosaic, to_world: ToWorld) -> list[LayerData]:

@@ -22,7 +22,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_fish._napari.build_survey import count
-from napari_fish._napari.controls import STOPPING, mpp_field, named, offer, state_line
+from napari_fish._napari.controls import STOPPING, OwnMpp, mpp_field, named, offer, state_line
 from napari_fish._napari.docks import DockedWidget
 from napari_fish._napari.layers import slide_of
 from napari_fish._napari.mosaic_layers import TISSUE, mask_of, polygons_of
@@ -194,12 +194,17 @@ class MosaicWidget(DockedWidget):
             if isinstance(layer, Shapes | Labels) and layer.name != TISSUE
         ]
         changed = offer(self._slide_box, [layer.name for layer in images])
+        self._turn_to_slide()
         offer(self._mask_box, [FOUND, *(layer.name for layer in masks)])
         if not images:
             self._say("Open a slide: File > Open, or drop one on the viewer.")
         elif changed:
             self._say("Ready.")
             self._changed()
+
+    def _turn_to_slide(self, *_: Any) -> None:
+        layer = self._chosen(self._slide_box, Image)
+        self._own_mpp.turn_to("" if layer is None else str(layer.unique_id))
 
     def _chosen(self, box: QComboBox, kind: Any) -> Any:
         named = (layer for layer in self._viewer.layers if layer.name == box.currentText())
@@ -211,6 +216,7 @@ class MosaicWidget(DockedWidget):
         self._mpp_box = mpp_field(
             "mosaic", "mpp", "µm per level-0 px, if you know better than the file.", "as the slide says"
         )
+        self._own_mpp = OwnMpp(self._mpp_box)
         self._mask_box = named(
             "mosaic", QComboBox(), "mask", "Where the tissue is: found, or drawn by you on a layer."
         )
@@ -265,6 +271,7 @@ class MosaicWidget(DockedWidget):
         again.clicked.connect(self.reset)
         self._preset_box.currentTextChanged.connect(self.reset)
         self._mpp_box.valueChanged.connect(self._changed)
+        self._slide_box.currentTextChanged.connect(self._turn_to_slide)
         for box in (self._slide_box, self._mask_box):
             box.currentTextChanged.connect(self._changed)
         for form in (self._tissue_form, self._mosaic_form):

@@ -15,7 +15,7 @@ ONLY_SLIDES = (".svs", ".ndpi", ".mrxs", ".scn", ".vms", ".vmu", ".bif", ".svsli
 """Endings that mean a slide, so that a damaged one gets our message."""
 MAYBE_SLIDES = (".dcm", ".czi")
 """Endings that other images have too: OpenSlide is asked."""
-TIFFS = (".tif", ".tiff", ".btf", ".ptif", ".ptiff")
+TIFFS = (".tif", ".tiff", ".btf", ".ptif", ".ptiff", ".qptiff")
 PLAIN_PX = 4096 * 4096
 """A TIFF without tiles or pyramid is a slide only when it has more px than this."""
 PEEKED_PAGES = 8
@@ -33,8 +33,9 @@ def is_slide(path: Path) -> bool:
     try:
         if path.is_dir():
             return _is_slide_folder(path)
-        if name.endswith(ONLY_SLIDES):
-            return True
+        # To open a pipe could take for ever; opening it as a slide will say what it is.
+        if name.endswith(ONLY_SLIDES) or not path.is_file():
+            return name.endswith(ONLY_SLIDES + TIFFS)
         if name.endswith(MAYBE_SLIDES):
             return _openslide_knows(path)
         return name.endswith(TIFFS) and _is_slide_tiff(path)

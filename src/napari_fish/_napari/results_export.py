@@ -15,6 +15,7 @@ from napari_fish._napari.one_job import OneJob
 from napari_fish.errors import FishError
 from napari_fish.search import Results, SlideHit, to_html
 from napari_fish.search.export import to_geojson
+from napari_fish.texts import file_stem
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,9 @@ class Exporter:
         stem = (
             f"{hit.name or hit.slide} regions" if FORMATS[name].of_hit and hit else f"{results.query} results"
         )
-        stem = "".join("_" if letter in '\\/:*?"<>|' else letter for letter in stem)
         stem = stem.translate(str.maketrans({"[": "", "]": "", ",": "-"}))  # as a box is written
         ending = FORMATS[name].ending
+        stem = file_stem(stem, len(ending))
         chosen, _ = QFileDialog.getSaveFileName(
             self._parent, FORMATS[name].title.removesuffix(" …"), stem + ending, f"*{ending}"
         )

@@ -85,8 +85,10 @@ def refine(
 ) -> Found:
     """Ask a question again with other parameters, and with what the user said of hits."""
     query = feedback.apply(database.store, asked.query)
+    # A slide that was removed since needs no filter, and would be refused as one that nobody knows.
+    there = (slide for slide in feedback.unwanted if database.record(slide) is not None)
     results = database.answer(
         [replace(asked, query=query, added=feedback.added)],
-        replace(params, where=(*params.where, *feedback.where)),
+        replace(params, where=(*params.where, *(f"slide!={slide}" for slide in there))),
     )[0]
     return asked, params, _told(results), box

@@ -118,6 +118,18 @@ class Table(QTableView):
             Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
         )
 
+    def fit_first(self, least: int, most: int) -> None:
+        """Make the first column as wide as what it shows, within limits in px; longer texts lose their middle."""
+        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        metrics = self.fontMetrics()
+        longest = sorted((str(row[0]) for row in self.shown.rows), key=len)[-50:]
+        # Room for the margins of a cell.
+        width = (
+            max((metrics.horizontalAdvance(text) for text in longest), default=0)
+            + 2 * metrics.averageCharWidth()
+        )
+        self.setColumnWidth(0, min(most, max(least, width)))
+
     def narrow_to(self, text: str) -> None:
         """Show only rows that hold a text in any column."""
         self.proxy.setFilterFixedString(text)

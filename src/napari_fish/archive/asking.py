@@ -14,7 +14,9 @@ from napari_fish.database.records import Box
 from napari_fish.encode import EncodeJob, Encoder, ImageJob, PatchBox, boxes_of_region, encode_slides
 from napari_fish.errors import NoTissue, SlideError
 from napari_fish.mosaic import MosaicParams, make_mosaic
+from napari_fish.mosaic.maskfile import MaskFile
 from napari_fish.mosaic.masks import MaskLike, marks_everything
+from napari_fish.mosaic.reading import known_mpp
 from napari_fish.names import STATE_MPP
 from napari_fish.search.values import Query
 from napari_fish.slides import Slide
@@ -98,10 +100,7 @@ def encode_question(
     Asked
         With slide and patient still empty.
     """
-    if slide.kind != "slide":
-        raise SlideError(
-            f"{slide.path}: this is its {slide.kind} image, which may show names and is never read."
-        )
+    check_question(slide, box, mosaic, mask)
     start = time.perf_counter()
     job, boxes, notes = _patches(slide, encoder, box, mosaic, mask, should_stop)
     middle = time.perf_counter()
@@ -129,6 +128,37 @@ def encode_question(
     )
 
 
+def check_question(
+    slide: Slide, box: Region | None, mosaic: MosaicParams | None, mask: MaskLike | None
+) -> None:
+    """Refuse what cannot be searched for, before any pixel is read or an encoder loaded; see :func:`encode_question`."""
+    if slide.kind != "slide":
+        raise SlideError(
+            f"{slide.path}: this is its {slide.kind} image, which may show names and is never read."
+        )
+    if box is not None:
+        if mask is not None:
+            raise SlideError(
+                f"{slide.path}: a mask says where the tissue of a whole slide is, but with a box only that is searched. "
+                "Leave out the mask or the box."
+            )
+        _part_on_slide(slide, box)
+    elif _is_one_patch(slide, mosaic):
+        if mask is not None:
+            raise SlideError(
+                f"{slide.path}: is searched as one patch, in which there is no tissue to mark. Leave out the mask"
+                + (f", or state the size of a pixel ({STATE_MPP})." if mosaic is not None else ".")
+            )
+    else:
+        known_mpp(slide)
+    if isinstance(mask, MaskFile):
+        mask.identity()
+
+
+def _is_one_patch(slide: Slide, mosaic: MosaicParams | None) -> bool:
+    return mosaic is None or (slide.mpp is None and slide.backend == "image")
+
+
 def _patches(
     slide: Slide,
     encoder: Encoder,
@@ -140,20 +170,9 @@ def _patches(
     """Choose the patches of a question; return the job, their boxes and what is to be said of them."""
     width, height = slide.dimensions
     if box is not None:
-        if mask is not None:
-            raise SlideError(
-                f"{slide.path}: a mask says where the tissue of a whole slide is, but with a box only that is searched. "
-                "Leave out the mask or the box."
-            )
         patches, notes = _of_box(slide, encoder, box)
         return EncodeJob(slide, patches, None), _rounded(patches), notes
-    picture = slide.mpp is None and slide.backend == "image"
-    if mosaic is None or picture:
-        if mask is not None:
-            raise SlideError(
-                f"{slide.path}: is searched as one patch, in which there is no tissue to mark. Leave out the mask"
-                + (f", or state the size of a pixel ({STATE_MPP})." if mosaic is not None else ".")
-            )
+    if mosaic is None or _is_one_patch(slide, mosaic):
         side = encoder.card.size * encoder.card.mpp / 1000
         note = (
             f"The size of a pixel is not known, so the image was taken as one patch of about {side:.1g} mm; "
@@ -169,7 +188,8 @@ def _patches(
     return EncodeJob(slide, patches, None, mosaic.reading), _rounded(patches), notes
 
 
-def _of_box(slide: Slide, encoder: Encoder, box: Region) -> tuple[list[PatchBox], list[str]]:
+def _part_on_slide(slide: Slide, box: Region) -> tuple[Region, float]:
+    """Return left, top, right and bottom of what a box shows of a slide, and the µm per px; refuse what cannot be cut."""
     x, y, w, h = box
     width, height = slide.dimensions
     left, top, right, bottom = max(x, 0), max(y, 0), min(x + w, width), min(y + h, height)
@@ -188,15 +208,21 @@ def _of_box(slide: Slide, encoder: Encoder, box: Region) -> tuple[list[PatchBox]
             f"{slide.path}: the size of a pixel is unknown, so a box cannot be cut to scale. "
             f"State it: {STATE_MPP} (0.25 for a 40x slide, 0.5 for 20x)."
         )
+    return (left, top, right, bottom), slide.mpp
+
+
+def _of_box(slide: Slide, encoder: Encoder, box: Region) -> tuple[list[PatchBox], list[str]]:
+    x, y, w, h = box
+    (left, top, right, bottom), mpp = _part_on_slide(slide, box)
     notes = ["The box reaches beyond the slide; the part on it was searched."] if (left, top, right, bottom) != (
         x, y, x + w, y + h
     ) else []  # fmt: skip
     card = encoder.card
-    patches = boxes_of_region(left, top, right - left, bottom - top, slide.mpp, card.mpp, card.size)
+    patches = boxes_of_region(left, top, right - left, bottom - top, mpp, card.mpp, card.size)
     side = patches[0][2]
     if max(right - left, bottom - top) < side / 2:
         notes.append(
-            f"The box is smaller than a patch: the {side * slide.mpp:.0f} µm around it were searched with it."
+            f"The box is smaller than a patch: the {side * mpp:.0f} µm around it were searched with it."
         )
     return patches, notes
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.archive.asking import Asked, Question, Region, encode_question
+from napari_fish.archive.asking import Asked, Question, Region, check_question, encode_question
 from napari_fish.archive.pictures import ArchivePictures
 from napari_fish.building.build import build as build_database
 from napari_fish.building.care import find_slide, remove_slides
@@ -30,6 +30,7 @@ from napari_fish.errors import DatabaseError, FishError
 from napari_fish.mosaic import MosaicParams
 from napari_fish.mosaic.masks import MaskLike, mask_of
 from napari_fish.search import Query, Results, SearchParams, search_many
+from napari_fish.search.filters import check_values
 from napari_fish.slides import Slide, open_slide
 from napari_fish.slides.image import array_slide
 from napari_fish.slides.opening import expanded
@@ -153,6 +154,34 @@ class Database:
         with self._opened(question, mpp) as opened:
             return self._encode(opened, box, given, progress, should_stop)
 
+    def check(
+        self,
+        question: str | Path,
+        box: Region | None = None,
+        *,
+        mpp: float | None = None,
+        mask: MaskLike | None = None,
+        mask_class: str | None = None,
+    ) -> str:
+        """Raise at once what :meth:`ask` would raise after the encoder was loaded; return what the query will be called."""
+        given = mask_of(mask, mask_class)
+        place = question
+        if isinstance(question, str) and question.startswith("id:"):
+            with self._turn, self.store.truth.reading():
+                _, record = self._slide(question.removeprefix("id:"))
+            if box is None and given is None:
+                return record.name or record.slide
+            place, mpp = self.place(record), mpp or record.mpp or None
+        with self._opened(place, mpp) as opened:
+            check_question(opened, box, self._mosaic(), given)
+            return _called(opened.path.name, box)
+
+    def check_params(self, params: SearchParams) -> None:
+        """Raise at once what :meth:`answer` would raise: columns and values that are not there."""
+        with self._turn:
+            self.store.refresh()
+            self._check(params)
+
     def _opened(self, question: str | Path | NDArray[np.uint8], mpp: float | None) -> Slide:
         """Open a file or an image; where a file does not say its scale, the database may know it."""
         if isinstance(question, np.ndarray):
@@ -184,15 +213,13 @@ class Database:
         )
         own = self.store.truth.with_hash(slide.content_hash)
         patient = (own[0].patient if own else "") or self._patient(slide.path.name)
-        name = asked.query.name
-        if box is not None:
-            name += " [{:.0f},{:.0f},{:.0f},{:.0f}]".format(*box)
+        name = _called(asked.query.name, box)
         query = replace(asked.query, name=name, slide=own[0].slide if own else "", patient=patient)
         return replace(asked, query=query)
 
     def _from_store(self, number: int, record: SlideRecord) -> Asked:
         """Ask with what the database has of one of its slides."""
-        rows = self.store.rows_of([number])
+        rows = self.store.mosaic_rows(number)
         keys, barcodes = self.store.encoded(rows)
         boxes = np.array([one.box for one in self.store.records(rows)], np.int32).reshape(-1, 4)
         query = Query(record.name or record.slide, keys, barcodes, boxes, record.slide, record.patient)
@@ -222,7 +249,7 @@ class Database:
         self.store.refresh()
         for _ in range(_ATTEMPTS):
             try:
-                self._check_target(params.target)
+                self._check(params)
                 return search_many(self.store, queries, params)
             except DatabaseError:
                 # Holding the truth still for the whole search would hold up whoever writes.
@@ -230,8 +257,10 @@ class Database:
                     raise
         return search_many(self.store, queries, params)
 
-    def _check_target(self, target: str) -> None:
-        columns = self.store.slides.columns
+    def _check(self, params: SearchParams) -> None:
+        """Refuse columns and values that the database does not have."""
+        target, columns = params.target, self.store.slides.columns
+        check_values(self.store.slides, params.where)
         if target.lower() not in OWN_COLUMNS and target.lower() not in columns:
             raise FishError(f"{self.path}: no column {target!r} to rank by; there are: {', '.join(columns)}.")
 
@@ -266,7 +295,7 @@ class Database:
     def _patient(self, name: str) -> str:
         """Return the patient of a slide that is not in the database, as the file name tells, if it does."""
         rule = self.store.truth.parameters.get(PATIENT)
-        return patient_rule(rule)(name, SlideLabels()) if rule else ""
+        return patient_rule(rule)(name, SlideLabels()) if rule and isinstance(rule, str) else ""
 
     def add(
         self,
@@ -310,6 +339,10 @@ class Database:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _called(name: str, box: Region | None) -> str:
+    return name if box is None else name + " [{:.0f},{:.0f},{:.0f},{:.0f}]".format(*box)
 
 
 def open_database(path: str | Path, device: str = "auto") -> Database:

@@ -59,6 +59,11 @@ class ArchivePictures:
         """Return width and height of the query slide in level-0 px."""
         return self._asked.size
 
+    def hit_size(self, slide: str) -> tuple[int, int] | None:
+        """Return width and height of a slide of the database in level-0 px."""
+        record = self._records.get(slide)
+        return (record.width, record.height) if record is not None and record.width else None
+
     def hit(self, slide: str, box: Box) -> bytes | None:
         """Return the JPEG of a region: sharp from the slide where it is at hand, else as it was kept."""
         return self._read(slide, box, PICTURE_PX) or self.thumbnail(slide, box)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from napari_fish.building.build import build
+from napari_fish.building.masks import mask_again
 from napari_fish.building.params import BuildParams
 from napari_fish.building.summary import Summary, Watch
 from napari_fish.building.survey import Candidate, by_id
@@ -42,28 +43,28 @@ def encode_again(
         As for :func:`~napari_fish.building.build.build`.
     """
     folder = expanded(database)
+    found, notes = [], []
+    away, masked = [], []
     truth = Truth.open(folder, read_only=True)
     try:
         known = by_id(truth)
+        for slide in dict.fromkeys(slides):
+            record = known.get(slide)
+            place = None if record is None else place_of(record.path, folder)
+            if record is None or place is None or not place.exists():
+                away.append(slide)
+            elif record.choice.mask and mask_again(place, record, truth) is None:
+                masked.append(slide)
+            else:
+                found.append(Candidate(slide, place, *stamp(place)))
     finally:
         truth.close()
-    found, notes = [], []
-    away, masked = [], []
-    for slide in dict.fromkeys(slides):
-        record = known.get(slide)
-        place = None if record is None else place_of(record.path, folder)
-        if record is None or place is None or not place.exists():
-            away.append(slide)
-        elif record.choice.mask:
-            masked.append(slide)
-        else:
-            found.append(Candidate(slide, place, *stamp(place)))
     if away:
         notes.append(f"Not where they were, so find them with relocate first: {enumerated(away)}.")
     if masked:
         notes.append(
-            f"Their tissue was marked by masks, so build them again with these and with artefacts "
-            f"{params.artefacts}: {enumerated(masked)}."
+            "Their masks are not where they were or were changed, so put them beside the slides, or build again with "
+            f"--mask and artefacts {params.artefacts}: {enumerated(masked)}."
         )
     if not found:
         raise DatabaseError(f"{folder}: no slide can be encoded again. {' '.join(notes)}")

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from napari_fish.building.known import KnownSlides
 from napari_fish.building.labelling import label_notes, labels_of, remember_patient_rule, with_labels
-from napari_fish.building.masks import Masks, masks_of, without_masks
+from napari_fish.building.masks import Masks, mask_again, masks_of, remember_folders, without_masks
 from napari_fish.building.params import BuildParams
 from napari_fish.building.prepare import Known, Prepared, Refused, prepare
 from napari_fish.building.settings import open_for_build
 from napari_fish.building.strictness import as_asked, params_for
 from napari_fish.building.summary import Fate, SlideDone, Summary, Under, Watch
-from napari_fish.building.survey import Candidate, candidates
+from napari_fish.building.survey import Candidate, candidates, without_dismissed
 from napari_fish.database import DiskStore, EncodedSlide, Quarantined, SlideRecord
 from napari_fish.database.codes import save_codes
 from napari_fish.database.labels import SlideLabels, patient_rule, read_labels
@@ -28,6 +29,7 @@ from napari_fish.mosaic import MosaicParams
 from napari_fish.mosaic.masks import marks_everything
 from napari_fish.mosaic.reading import overlapped
 from napari_fish.search import calibrate
+from napari_fish.slides.finding import told_unread
 from napari_fish.slides.opening import expanded
 from napari_fish.slides.pixels import to_jpeg
 
@@ -81,7 +83,8 @@ def build(
     start = time.perf_counter()
     params, watch = params or BuildParams(), watch or Watch()
     folder = expanded(database)
-    found = candidates(expanded(slides)) if isinstance(slides, str | Path) else tuple(slides)
+    unread: Counter[str] = Counter()
+    found = candidates(expanded(slides), unread) if isinstance(slides, str | Path) else tuple(slides)
     found = without_masks(found, params.mask)
     table = read_labels(expanded(labels), columns=columns) if labels is not None else None
     patient_rule(params.patient, table)
@@ -91,6 +94,8 @@ def build(
     if params.batch:
         encoder.batch = params.batch
     with store:
+        left = without_dismissed(wanted, store.truth)
+        dismissed = [one.slide for one in wanted if one not in set(left)]
         matched = labels_of(found, table, params.patient, store.truth)
         run = _Run(store, encoder, settings.mosaic, params, matched.labels, masks, watch, should_stop)
         store.truth.begin_build()
@@ -98,11 +103,12 @@ def build(
             if table is not None or params.patient is not None:
                 run.relabel(found)
             remember_patient_rule(store.truth, params.patient, table)
+            remember_folders(store.truth, masks)
             if params.artefacts and only is None and settings.mosaic is not None:
                 # For slides to come, and for queries.
                 now = params_for(None, params.artefacts, settings.mosaic)
                 store.truth.set_parameter("mosaic", now.to_dict())
-            run.all(wanted, progress or (lambda done, total: None))
+            run.all(left, progress or (lambda done, total: None))
         except (Cancelled, KeyboardInterrupt):
             # What there is so far can be searched.
             _settled(store)
@@ -111,6 +117,9 @@ def build(
             run.pictures.close()
             store.truth.end_build()
         notes = [*label_notes(table, matched), *masks.notes, *run.notes, *_settled(store)]
+        notes += [told_unread(unread)] if unread else []
+        if dismissed:
+            notes.append(f"Dismissed, and left alone until they change: {enumerated(dismissed)}.")
         quarantined = tuple(store.truth.quarantined)
         counts = int(store.slides.alive.sum()), int(store.mosaics_per_slide.sum())
     seconds = time.perf_counter() - start
@@ -176,6 +185,14 @@ class _Run:
                 self._finish(SlideDone(one.slide, one.path, "unchanged"))
         # Files at new places first: one of them may be a slide that made room for another.
         to_do.sort(key=lambda one: self.known.at(one.path) is not None)
+        while to_do:
+            self._encode_all(to_do)
+            to_do = self._copies_of_bad_ones()
+        now = {done.slide for done in self.done if done.fate == "quarantined"}
+        before = [bad for bad in self.truth.quarantined if bad.slide not in now]
+        self.truth.release(bad.slide for bad in before if _is_gone(bad, self.folder))
+
+    def _encode_all(self, to_do: Sequence[Candidate]) -> None:
         jobs = self._jobs(to_do)
         outcomes = encode_slides(
             jobs,
@@ -198,11 +215,19 @@ class _Run:
             jobs.close()
             for prepared in list(self._open):
                 self._close(prepared)
-        for twin in self._twins:
-            self._recognise(twin)
-        now = {done.slide for done in self.done if done.fate == "quarantined"}
-        before = [bad for bad in self.truth.quarantined if bad.slide not in now]
-        self.truth.release(bad.slide for bad in before if _is_gone(bad, self.folder))
+
+    def _copies_of_bad_ones(self) -> list[Candidate]:
+        """Deal with files that seemed to be on their way under another name; return those of which none arrived.
+
+        Only samples of a file tell its content, so that a damaged copy may look like the good one.
+        """
+        twins, self._twins = self._twins, []
+        self.known.forget_claims()
+        left = [twin for twin in twins if self.known.with_hash(twin.content_hash) is None]
+        for twin in twins:
+            if twin not in left:
+                self._recognise(twin)
+        return [twin.source for twin in left]
 
     def _agree(self, unchanged: Sequence[Candidate]) -> None:
         """Note the setting that was asked for with slides that have the same patches with it."""
@@ -228,9 +253,14 @@ class _Run:
         if one.slide in self.masks.refused:
             return Refused(one, self.masks.refused[one.slide])
         if own is not None and own.choice.mask and not self.masks.asked:
-            return Refused(
-                one, f"{one.path}: was built with the mask {own.choice.mask}; state it again, --mask."
-            )
+            mask = mask_again(one.path, own, self.truth)
+            if mask is None:
+                name = own.choice.mask.rpartition("#")[0]
+                return Refused(
+                    one,
+                    f"{one.path}: was built with the mask {name}, which is not where it was or was changed; "
+                    "put it beside the slide, or state it again, --mask.",
+                )
         if mosaic is not None:
             mosaic = params_for(self.known.at(one.path), self.params.artefacts, mosaic)
         found = prepare(
@@ -291,13 +321,8 @@ class _Run:
         """Deal with a slide whose content is in the database."""
         source = item.source
         record = self.known.with_hash(item.content_hash)
-        if record is None and item not in self._twins:
-            self._twins.append(item)  # the other one of the two is still on its way, in this very run
-            return
         if record is None:
-            self._quarantine(
-                source, f"{source.path}: the same slide under another name could not be encoded."
-            )
+            self._twins.append(item)  # the other one of the two is still on its way, in this very run
             return
         here = place_of(record.path, self.folder) == source.path.resolve()
         if not here and self.known.is_in_place(record):

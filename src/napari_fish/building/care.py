@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from napari_fish.building.labelling import remember_patient_rule, with_labels
-from napari_fish.building.survey import by_id, candidates
+from napari_fish.building.survey import DISMISSED, by_id, candidates
 from napari_fish.database import DiskStore
 from napari_fish.database.codes import remove_codes
 from napari_fish.database.labels import LabelTable, Matched, label_slides, read_labels
 from napari_fish.database.places import place_of, recorded_path
+from napari_fish.database.records import Quarantined
 from napari_fish.database.slidenames import SlideNames
 from napari_fish.database.thumbnails import Thumbnails
+from napari_fish.database.truth import Truth
 from napari_fish.errors import Cancelled, DatabaseError, FishError
 from napari_fish.search import calibrate
 from napari_fish.slides import open_slide
@@ -58,10 +60,18 @@ def import_labels(
 
 
 def remove_slides(database: str | Path, slides: Iterable[str]) -> list[str]:
-    """Forget slides, given by id or by a name that fits only one; return their ids."""
+    """Forget slides, given by id or by a name that fits only one; return their ids.
+
+    A file in quarantine is dismissed: no build looks at it again before it changes.
+    """
     folder = expanded(database)
     with DiskStore(folder, writer=True) as store:
-        ids = list(dict.fromkeys(find_slide(store, slide) for slide in slides))
+        wanted = list(dict.fromkeys(slides))
+        bad = {slide.slide for slide in store.truth.quarantined}
+        # Before anything is done all must be found.
+        known = {name: _slide_or_none(store, name, bad) for name in wanted}
+        dismissed = _dismiss(store.truth, wanted)
+        ids = list(dict.fromkeys(slide for slide in known.values() if slide is not None))
         pictures = Thumbnails.open_to_write(folder)
         for slide in ids:
             # Before the truth forgets them, so that nothing of a slide outlives it, whatever happens.
@@ -70,7 +80,41 @@ def remove_slides(database: str | Path, slides: Iterable[str]) -> list[str]:
         pictures.close()
         store.truth.remove(ids)
         store.settle()
-    return ids
+    return list(dict.fromkeys([*ids, *dismissed.values()]))
+
+
+def _dismiss(truth: Truth, names: Iterable[str]) -> dict[str, str]:
+    """Take files out of quarantine for as long as they stay as they are; return their ids by the names that fit."""
+    quarantined = {bad.slide: bad for bad in truth.quarantined}
+    ids = SlideNames(quarantined)
+    fitting = {name: (name,) if name in quarantined else ids.find(name).slides for name in names}
+    chosen = {name: slides[0] for name, slides in fitting.items() if len(slides) == 1}
+    if chosen:
+        kept = dict(truth.parameters.get(DISMISSED, {}))
+        kept |= {
+            quarantined[slide].path: _stamp(quarantined[slide], truth.folder) for slide in chosen.values()
+        }
+        truth.set_parameter(DISMISSED, kept)
+        truth.release(chosen.values())
+    return chosen
+
+
+def _stamp(bad: Quarantined, folder: Path) -> tuple[int, int]:
+    place = place_of(bad.path, folder)
+    try:
+        return stamp(place) if place is not None else (0, 0)
+    except OSError:
+        return 0, 0
+
+
+def _slide_or_none(store: DiskStore, name: str, bad: Iterable[str]) -> str | None:
+    """Return the id of a slide, None for a file that is only in quarantine."""
+    try:
+        return find_slide(store, name)
+    except DatabaseError:
+        if len(SlideNames(bad).find(name).slides) != 1:
+            raise
+        return None
 
 
 def find_slide(store: DiskStore, name: str) -> str:

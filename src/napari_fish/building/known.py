@@ -96,6 +96,11 @@ class KnownSlides:
             self._claimed.add(content_hash)
             return False
 
+    def forget_claims(self) -> None:
+        """Take nothing as being on its way any more."""
+        with self._turn:
+            self._claimed.clear()
+
     def _has_mask(self, record: SlideRecord, one: Candidate) -> bool:
         """Whether a slide was encoded with the mask of a file; of the same slide elsewhere its own mask counts."""
         here = place_of(record.path, self._folder) == one.path.resolve()

@@ -10,9 +10,11 @@ from pathlib import Path
 from napari_fish.building.params import BuildParams
 from napari_fish.building.survey import Candidate
 from napari_fish.database.labels import LabelTable
+from napari_fish.database.places import MASK_FOLDERS, place_of, recorded_path
 from napari_fish.database.records import SlideRecord
 from napari_fish.database.sheets import enumerated
 from napari_fish.database.slidenames import Found, SlideNames
+from napari_fish.database.truth import Truth
 from napari_fish.errors import DatabaseError, FishError
 from napari_fish.mosaic.annotations import split_classes
 from napari_fish.mosaic.maskfile import MaskFile
@@ -123,14 +125,24 @@ def masks_of(found: Sequence[Candidate], params: BuildParams, table: LabelTable 
     return Masks(True, masks, refused, tuple(notes))
 
 
-def mask_beside(slide: Path, record: SlideRecord) -> MaskFile | None:
-    """Return the mask that a slide was encoded with, if it lies beside it unchanged; None where it is elsewhere or gone."""
+def remember_folders(truth: Truth, masks: Masks) -> None:
+    """Remember where masks lie, so that slides can be encoded again with them."""
+    used = {recorded_path(mask.file.path.parent, truth.folder) for mask in masks.of.values() if mask.identity}
+    known = set(truth.parameters.get(MASK_FOLDERS, ()))
+    if used - known:
+        truth.set_parameter(MASK_FOLDERS, sorted(used | known))
+
+
+def mask_again(slide: Path, record: SlideRecord, truth: Truth) -> SlideMask | None:
+    """Return the mask that a slide was encoded with, if it lies unchanged beside it or where masks lay; else None."""
     name = record.choice.mask.rpartition("#")[0]
-    file = MaskFile(slide.parent / name, split_classes(record.choice.mask_class))
-    try:
-        return file if name and file.identity() == record.choice.mask else None
-    except FishError:
-        return None
+    places = [place_of(kept, truth.folder) for kept in truth.parameters.get(MASK_FOLDERS, ())]
+    for folder in (slide.parent, *places) if name else ():
+        if folder is not None:
+            mask = _as_it_is(MaskFile(folder / name, split_classes(record.choice.mask_class)))
+            if mask.identity == record.choice.mask:
+                return mask
+    return None
 
 
 def without_masks(found: Sequence[Candidate], mask: str | None) -> tuple[Candidate, ...]:

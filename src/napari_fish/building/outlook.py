@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from napari_fish.building.params import BuildParams
@@ -56,6 +56,8 @@ class Outlook:
         Id of the encoder the database has; empty for a new one.
     unreadable
         How many of the slides looked at could not be read.
+    unread
+        How many images of formats that are not read were passed over, by ending.
     """
 
     found: tuple[Candidate, ...]
@@ -66,6 +68,7 @@ class Outlook:
     quarantined: tuple[Quarantined, ...] = ()
     encoder: str = ""
     unreadable: int = 0
+    unread: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def to_do(self) -> int:
@@ -104,7 +107,15 @@ def outlook(
     codes = 4096 if params.store_codes else 0
     size = len(to_do) * BYTES_A_SLIDE + round(mosaics * (BYTES_A_MOSAIC + picture + codes))
     return Outlook(
-        there.found, len(there.unchanged), mosaics, size, _free(target), quarantined, encoder, unreadable
+        there.found,
+        len(there.unchanged),
+        mosaics,
+        size,
+        _free(target),
+        quarantined,
+        encoder,
+        unreadable,
+        there.unread,
     )
 
 

@@ -8,20 +8,16 @@ from pathlib import Path
 from napari_fish.building.params import BuildParams
 from napari_fish.building.strictness import check_artefacts, params_for
 from napari_fish.database import DiskStore
-from napari_fish.database.codes import FOLDER as CODES
-from napari_fish.database.lock import LOCK, write_lock
+from napari_fish.database.export import OURS
+from napari_fish.database.lock import write_lock
 from napari_fish.database.places import BUNDLE, place_of, recorded_path
 from napari_fish.database.schema import FILE
-from napari_fish.database.store import SNAPSHOT
-from napari_fish.database.thumbnails import FILE as THUMBNAILS
 from napari_fish.database.truth import PAPER_BARCODES, Truth
 from napari_fish.encode import DEFAULT_ENCODER, Encoder, check_same_encoder, load_encoder
 from napari_fish.encode.barcode import words_for
 from napari_fish.encode.card import NEIGHBOUR, Card
 from napari_fish.errors import DatabaseError
 from napari_fish.mosaic import PRESETS, MosaicParams, preset
-
-_OURS = (FILE, LOCK, SNAPSHOT, THUMBNAILS, CODES)
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,7 @@ def _create(folder: Path, params: BuildParams, encoder: Encoder) -> None:
     mosaic = params_for(None, params.artefacts, _mosaic_at_scale(name, encoder.card, bool(params.patches)))
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     # What a killed program left of ours, journals of SQLite included, and files that a desktop hides are no harm.
-    foreign = [name for name in names if not name.startswith((*_OURS, "."))]
+    foreign = [name for name in names if not name.startswith((*OURS, "."))]
     if foreign:
         raise DatabaseError(
             f"{folder}: this folder holds other files ({', '.join(foreign[:3])}). Name a folder of its own for "

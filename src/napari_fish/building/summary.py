@@ -163,6 +163,10 @@ class Summary:
         lines += [f"note         {note}" for note in self.notes]
         lines += [f"twice        {one.slide}: {one.reason}" for one in self.done if one.fate == "twice"]
         lines += [f"quarantined  {bad.slide}: {bad.reason}" for bad in self.quarantined]
+        if self.quarantined:
+            lines.append(
+                f"             To dismiss one until it changes: napari-fish remove {self.database} FILE"
+            )
         return "\n".join(lines)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from napari_fish.building.strictness import could_differ
@@ -12,8 +13,12 @@ from napari_fish.database.records import SlideRecord
 from napari_fish.database.schema import FILE
 from napari_fish.database.truth import Truth
 from napari_fish.errors import SlideError
+from napari_fish.slides.finding import find_slides, told_unread
 from napari_fish.slides.identity import stamp
-from napari_fish.slides.opening import expanded, find_slides
+from napari_fish.slides.opening import expanded
+
+DISMISSED = "dismissed"
+"""The parameter that keeps size and time of bad files that are to be left alone, by where they are."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +51,13 @@ class Survey:
         All slides, in the order in which they are encoded.
     unchanged
         Those the database has as they are now.
+    unread
+        How many images of formats that are not read were passed over, by ending.
     """
 
     found: tuple[Candidate, ...]
     unchanged: tuple[Candidate, ...]
+    unread: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def to_do(self) -> tuple[Candidate, ...]:
@@ -71,14 +79,26 @@ def survey(slides: str | Path, database: str | Path, artefacts: str | None = Non
         How strictly artefacts are to be left out; None as they were.
     """
     folder, target = expanded(slides), expanded(database)
-    found = candidates(folder)
+    unread: Counter[str] = Counter()
+    found = candidates(folder, unread)
     known: dict[Path, SlideRecord] = {}
     if (target / FILE).is_file():
         truth = Truth.open(target, read_only=True)
+        found = without_dismissed(found, truth)
         known = by_place(by_id(truth).values(), target)
         truth.close()
     records = {one: known.get(one.path.resolve()) for one in found}
-    return Survey(found, tuple(one for one in found if is_unchanged(one, records[one], artefacts=artefacts)))
+    unchanged = tuple(one for one in found if is_unchanged(one, records[one], artefacts=artefacts))
+    return Survey(found, unchanged, unread)
+
+
+def without_dismissed(found: Sequence[Candidate], truth: Truth) -> tuple[Candidate, ...]:
+    """Leave out what was dismissed and is as it was."""
+    kept = truth.parameters.get(DISMISSED, {})
+    if not kept:
+        return tuple(found)
+    places = {place_of(path, truth.folder): tuple(said) for path, said in kept.items()}
+    return tuple(one for one in found if places.get(one.path.resolve()) != (one.size, one.mtime))
 
 
 def by_id(truth: Truth) -> dict[str, SlideRecord]:
@@ -114,27 +134,37 @@ def _beginnings(parts: Sequence[str]) -> list[Sequence[str]]:
     return [parts[:i] for i in range(1, len(parts))]
 
 
-def candidates(source: Path) -> tuple[Candidate, ...]:
-    """Return what looks like a slide in a folder, or the one file that is named."""
+def candidates(source: Path, unread: Counter[str] | None = None) -> tuple[Candidate, ...]:
+    """Return what looks like a slide in a folder, or the one file that is named.
+
+    Parameters
+    ----------
+    source
+        The folder or file.
+    unread
+        Where to count images of formats that are not read, by ending.
+    """
     from napari_fish.slides.omezarr import is_zarr_folder
 
     if not source.exists():
         raise SlideError(
             f"{source}: there is no such file or folder. Check its name and that its disk is there."
         )
-    alone = source.is_file() or is_zarr_folder(source)
-    paths = [source] if alone else [path for path in find_slides(source) if not _of_database(path, source)]
+    alone = not source.is_dir() or is_zarr_folder(source)
+    unread = Counter() if unread is None else unread
+    found = () if alone else find_slides(source, unread)
+    paths = [source] if alone else [path for path in found if not _of_database(path, source)]
     if not paths:
         raise SlideError(
             f"{source}: no slides in this folder or below it. Known are svs, ndpi, mrxs, scn, vms, bif, svslide, "
-            "DICOM, TIFF, OME-TIFF, OME-Zarr, PNG and JPEG."
+            f"DICOM, TIFF, OME-TIFF, OME-Zarr, PNG and JPEG. {told_unread(unread)}".rstrip()
         )
-    found = []
+    result = []
     for path in paths:
         try:
             size, mtime = stamp(path)
         except OSError:
             size, mtime = 0, 0  # opening it will say what is wrong
         name = path.name if alone or path == source else path.relative_to(source).as_posix()
-        found.append(Candidate(name.encode("utf-8", "backslashreplace").decode(), path, size, mtime))
-    return tuple(found)
+        result.append(Candidate(name.encode("utf-8", "backslashreplace").decode(), path, size, mtime))
+    return tuple(result)

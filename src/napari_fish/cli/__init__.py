@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import sys
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from typing import Annotated
 import typer
 
 from napari_fish.cli import build, demo, encode, evaluate, mosaic, search, slides
+from napari_fish.cli.streams import plain_streams
 from napari_fish.errors import FishError
 
 app = typer.Typer(
@@ -59,9 +59,11 @@ def options(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exit with 0, 1 for a known error, 2 for wrong usage, 130 when interrupted."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    with plain_streams():
+        _run(arguments)
+
+
+def _run(arguments: list[str]) -> None:
     quiet = [a for a in arguments if a not in ("-v", "--verbose")]
     level = logging.ERROR if len(quiet) == len(arguments) else logging.INFO
     logging.basicConfig(level=level, format="%(message)s", stream=sys.stderr)

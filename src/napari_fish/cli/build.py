@@ -11,6 +11,7 @@ import typer
 
 from napari_fish.building.params import BuildParams
 from napari_fish.cli.options import (
+    ENDINGS,
     Artefacts,
     Json,
     MaskClass,
@@ -24,6 +25,7 @@ from napari_fish.cli.options import (
 )
 from napari_fish.errors import FishError
 from napari_fish.names import field_help
+from napari_fish.texts import one_line
 
 QUARANTINED = 3
 """Exit code of a build that finished, but not with every slide."""
@@ -90,6 +92,7 @@ def add(
     column: _Columns = None,
     device: _Device = "auto",
     store_codes: Annotated[bool, typer.Option("--store-codes", help=_HELP["store_codes"])] = False,
+    artefacts: Artefacts = None,
     mask: _Mask = None,
     mask_class: MaskClass = None,
     mpp: Mpp = None,
@@ -107,6 +110,7 @@ def add(
         store_codes=store_codes,
         mask=mask,
         mask_class=joined(mask_class),
+        artefacts=checked_artefacts(artefacts),
     )
     _build(slides, database, labels, params, as_json, _columns(column))
 
@@ -133,7 +137,7 @@ def _build(
         nonlocal skipped
         skipped += done.fate == "unchanged"
         if done.candidates:
-            say_meanwhile(f"{done.slide}: {told(done.candidates, done.left_out)}")
+            say_meanwhile(f"{one_line(done.slide)}: {told(done.candidates, done.left_out)}")
 
     try:
         with progress_bar("Building") as progress, interruptible() as should_stop:
@@ -165,7 +169,8 @@ def _build(
         )
     else:
         typer.echo(str(summary))
-    if summary.quarantined:
+    # Files that an earlier build found bad are listed, but only what went wrong now is a failure of this run.
+    if summary.counts.get("quarantined"):
         raise typer.Exit(QUARANTINED)
 
 
@@ -217,10 +222,12 @@ def _columns(texts: list[str] | None) -> dict[str, str]:
 
 def remove(
     database: _Database,
-    slides: Annotated[list[str], typer.Argument(help="Ids, or names that fit only one slide.")],
+    slides: Annotated[
+        list[str], typer.Argument(help="Ids, or names that fit only one slide or one file in quarantine.")
+    ],
     as_json: Json = False,
 ) -> None:
-    """Remove slides from a database; their files stay where they are."""
+    """Remove slides from a database, or dismiss files in quarantine; the files stay where they are."""
     from napari_fish.building.care import remove_slides
 
     removed = remove_slides(database, slides)
@@ -290,6 +297,15 @@ def export(
     """Copy a database, whole or without anything that names a person."""
     from napari_fish.database.export import export as copy
 
-    with progress_bar("Copying") as progress:
-        copy(database, output, deidentify=deidentify, keep=keep or (), progress=progress)
+    with progress_bar("Copying") as progress, interruptible(ENDINGS) as should_stop:
+        removed = copy(
+            database,
+            output,
+            deidentify=deidentify,
+            keep=keep or (),
+            progress=progress,
+            should_stop=should_stop,
+        )
+    for part in removed:
+        typer.echo(f"Removed what an export that was killed had left: {part}", err=True)
     write_json({"database": str(output)}) if as_json else typer.echo(f"The copy is in {output}")

@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
+from napari_fish.cli.answer_text import print_answer
 from napari_fish.cli.options import progress_bar
-from napari_fish.cli.search import print_answer
 from napari_fish.errors import FishError
 
 

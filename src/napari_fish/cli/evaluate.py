@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from napari_fish.cli.options import Json, progress_bar, write_json
-from napari_fish.errors import FishError
 from napari_fish.names import MODES, RANKINGS
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def evaluate(
         list[str] | None, typer.Option("--query-where", metavar="COLUMN=VALUE", help="Only these slides are asked for; may be repeated.")
     ] = None,
     sample: Annotated[int | None, typer.Option("--sample", min=1, help="At most so many queries, drawn at random.")] = None,
-    threshold: Annotated[int | None, typer.Option("--threshold", min=0, help="In bits, instead of the calibrated one.")] = None,
+    threshold: Annotated[int | None, typer.Option("--threshold", min=0, help="In bits, instead of the calibrated one (the paper's modes with the paper's encoder: 128).")] = None,
     fill: Annotated[bool, typer.Option("--fill", help="Complete short answers from exact search in every mode, not in auto alone.")] = False,
     fixed_divisor: Annotated[
         bool, typer.Option("--fixed-divisor", help="Divide average precision by 5, as the published program does.")
@@ -65,13 +64,13 @@ def evaluate(
     ):
         if value is not None and value not in known:
             raise typer.BadParameter(f"choose one of {', '.join(known)}", param_hint=name)
-    if report is not None and not report.absolute().parent.is_dir():
-        raise FishError(f"Cannot write {report}: there is no folder {report.absolute().parent}.")
     from napari_fish.archive import open_database
     from napari_fish.archive.timing import encoding_times
     from napari_fish.evaluate import EvaluateParams, to_json
     from napari_fish.evaluate import evaluate as run
+    from napari_fish.search.writing import check_outputs
 
+    check_outputs([] if report is None else [report])
     options: dict[str, Any] = {} if jobs is None else {"jobs": jobs}
     params = EvaluateParams(
         k=k, level=level, target=target, mode=mode, ranking=ranking, ablation=ablation, speed=speed, augment=augment,  # type: ignore[arg-type]
@@ -86,13 +85,13 @@ def evaluate(
             found = run(
                 opened.store, other, params, command=_command(), keep=not fresh, encode_ms=times, progress=progress
             )  # fmt: skip
-    if report is not None:
-        found.save(report)
-        typer.echo(f"Written: {report}", err=True)
     if as_json:
         write_json(to_json(found))
     else:
         _print(found)
+    if report is not None:
+        found.save(report)
+        typer.echo(f"Written: {report}", err=True)
 
 
 def _command() -> str:
@@ -108,13 +107,13 @@ def _print(found: Evaluation) -> None:
     only = f" of the same {found.within}" if found.within else ""
     typer.echo(
         f"{asked}{f' of {found.queries}' if found.queries else ''} asked of {found.database} ({found.n_slides} slides{only}); "
-        f"right means the same {found.target} ({len(found.labels)} labels); threshold {found.threshold} bits\n"
+        f"right means the same {found.target} ({len(found.labels)} labels); {found.thresholds}\n"
     )
     typer.echo(tables.as_text(tables.ways_table(found.ways, found.k, found.level)))
     typer.echo(f"\nBy {found.target}, mode {found.main.name}:")
     typer.echo(tables.as_text(tables.labels_table(found.main, found.k)))
     typer.echo("\nBy the definitions in use and by those of the published program:")
-    typer.echo(tables.as_text(tables.definitions_table(found.ways, found.k, found.definition)))
+    typer.echo(tables.as_text(tables.definitions_table(found.ways, found.k, found.definition, found.level)))
     if found.ablation:
         typer.echo("\nParts of the ranking:")
         typer.echo(tables.as_text(tables.ways_table(found.ablation, found.k, "patch")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from napari_fish.cli.options import (
     write_json,
 )
 from napari_fish.errors import FishError
+
+if TYPE_CHECKING:
+    from napari_fish.mosaic import Mosaic
 
 
 def mosaic(
@@ -42,17 +45,20 @@ def mosaic(
     from napari_fish.mosaic import PRESETS, make_mosaic
     from napari_fish.mosaic import preset as parameters
     from napari_fish.mosaic.draw import save_png
-    from napari_fish.mosaic.left_out import WARNING, is_much, told
-    from napari_fish.mosaic.masks import marks_everything, mask_of
+    from napari_fish.mosaic.masks import mask_of
+    from napari_fish.search.writing import check_outputs
     from napari_fish.slides import open_slide
 
     if preset not in PRESETS:
         raise typer.BadParameter(f"choose one of {', '.join(PRESETS)}", param_hint="--preset")
     params = params_for(None, checked_artefacts(artefacts), parameters(preset))
     given = mask_of(mask, joined(mask_class))
+    wanted = [path for path in (png, geojson) if path is not None]
+    check_outputs(wanted, [slide])
     with open_slide(slide, mpp=mpp) as opened:
         with progress_bar("Finding the mosaic") as progress:
             found = make_mosaic(opened, params, given, progress=progress)
+        _tell(found, as_json)
         try:
             if png is not None:
                 save_png(opened, found, png)
@@ -60,7 +66,15 @@ def mosaic(
                 document = json.dumps(found.to_geojson(everything=True), ensure_ascii=False)
                 geojson.write_text(document + "\n", encoding="utf-8")
         except OSError as error:
-            raise FishError(f"Cannot write {error.filename}: {error.strerror}.") from error
+            place = error.filename or " or ".join(map(str, wanted))
+            raise FishError(f"Cannot write {place}: {error.strerror}.") from error
+
+
+def _tell(found: Mosaic, as_json: bool) -> None:
+    """Say what was found."""
+    from napari_fish.mosaic.left_out import WARNING, is_much, told
+    from napari_fish.mosaic.masks import marks_everything
+
     counts = len(found.candidates), found.dropped_counts
     notes = [
         *(["found with gentler parameters than asked for"] if found.retried else []),

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import textwrap
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import typer
 
 from napari_fish.building.params import BuildParams
+from napari_fish.cli.streams import bare
 from napari_fish.errors import Cancelled
 from napari_fish.names import field_help
+from napari_fish.texts import json_safe
 
 Mpp = Annotated[
     float | None, typer.Option("--mpp", help="Micrometres per level-0 pixel, if you know better.")
@@ -55,16 +58,44 @@ def joined(classes: list[str] | None) -> str | None:
 
 def write_json(document: Any) -> None:
     """Write one JSON document to standard output."""
-    sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    sys.stdout.write(_as_json(document) + "\n")
+
+
+def _as_json(document: Any) -> str:
+    return json_safe(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False))
+
+
+class JsonList:
+    """A JSON list on standard output that grows; it is one document when it is left."""
+
+    def __init__(self) -> None:
+        self._empty = True
+
+    def add(self, document: Any) -> None:
+        """Write one more element."""
+        sys.stdout.write(("[\n" if self._empty else ",\n") + textwrap.indent(_as_json(document), "  "))
+        sys.stdout.flush()
+        self._empty = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout.write("[]\n" if self._empty else "\n]\n")
+
+
+ENDINGS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals by which a user, the system or a terminal that is closed ends a program."""
 
 
 @contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
+def interruptible(signals: Sequence[signal.Signals] = (signal.SIGINT,)) -> Iterator[Callable[[], bool]]:
     """Yield a function that says whether Ctrl-C was pressed; pressed again, it strikes at once.
 
     Python's own exception would be lost, and its traceback shown, where it strikes inside a library's finaliser.
+    Further signals are taken alike, for work that must clean up behind it.
     """
-    pressed, before = threading.Event(), signal.getsignal(signal.SIGINT)
+    pressed, before = threading.Event(), {number: signal.getsignal(number) for number in signals}
 
     def press(number: int, frame: FrameType | None) -> None:
         if pressed.is_set():
@@ -74,7 +105,8 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
     ours = threading.current_thread() is threading.main_thread()
     if ours:
-        signal.signal(signal.SIGINT, press)
+        for number in signals:
+            signal.signal(number, press)
     try:
         yield pressed.is_set
     except Cancelled:
@@ -83,17 +115,26 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         raise
     finally:
         if ours:
-            signal.signal(signal.SIGINT, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """Show a bar on standard error; yields a function that takes the work done and all the work."""
     steps = 1000
-    with typer.progressbar(length=steps, label=label, file=sys.stderr) as bar:
+    with typer.progressbar(length=steps, label=label, file=bare(sys.stderr)) as bar:
         yield lambda done, total: bar.update(steps * done // max(1, total) - bar.pos)
 
 
+def clear_line() -> None:
+    """Take a bar away from standard error, so that what is printed next begins a line; the bar goes on below it."""
+    if sys.stderr.isatty():
+        bare(sys.stderr).write("\r\x1b[K")
+        sys.stderr.flush()
+
+
 def say_meanwhile(line: str) -> None:
-    """Write a line to standard error while a bar is shown there, which then goes on below it."""
-    typer.echo(f"\r\x1b[K{line}" if sys.stderr.isatty() else line, err=True)
+    """Write a line to standard error while a bar is shown there."""
+    clear_line()
+    typer.echo(line, err=True)

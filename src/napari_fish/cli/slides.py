@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from napari_fish.cli.options import Json, Mpp, Series, write_json
+from napari_fish.texts import one_line
 
 
 def info(slide: Path, mpp: Mpp = None, series: Series = None, as_json: Json = False) -> None:
@@ -47,7 +48,7 @@ def _as_text(about: dict[str, Any]) -> str:
     power = "unknown" if about["objective_power"] is None else f"{about['objective_power']:g}x"
     levels = ", ".join(f"{v['width']} x {v['height']} (1:{v['downsample']:.4g})" for v in about["levels"])
     lines = [
-        f"slide      {about['path']}",
+        f"slide      {one_line(about['path'])}",
         f"read by    {about['backend']}",
         f"size       {about['width']} x {about['height']} px",
         f"levels     {levels}",
@@ -58,5 +59,5 @@ def _as_text(about: dict[str, Any]) -> str:
     for image in about["series"]:
         mark = "*" if image["index"] == about["series_index"] else " "
         size = f"{image['width']} x {image['height']} px"
-        lines.append(f"image {mark}{image['index']:>3}  {image['kind']}: {image['name']}, {size}")
+        lines.append(f"image {mark}{image['index']:>3}  {image['kind']}: {one_line(image['name'])}, {size}")
     return "\n".join([*lines, *(f"note       {note}" for note in about["notes"])])

@@ -12,11 +12,13 @@ from napari_fish.database.view import View
 def differences(truth: Truth, view: View) -> list[str]:
     """Return, in words, the first slide whose keys, barcodes or boxes are not the same in truth and snapshot."""
     for number, expected in truth.slide_digests().items():
-        rows = view.rows_of([int(np.searchsorted(view.numbers, number))])
+        at = int(np.searchsorted(view.numbers, number))
+        is_there = at < len(view.numbers) and view.numbers[at] == number
+        rows = view.rows_of([at] if is_there else np.empty(0, np.int64))
         keys, barcodes = view.encoded(rows)
         boxes = np.array([mosaic.box for mosaic in view.records(rows)], np.int32).reshape(-1, 4)
         record = truth.record(number)
-        if slide_digest(record, keys, barcodes, boxes) != expected:
+        if not is_there or slide_digest(record, keys, barcodes, boxes) != expected:
             text = (
                 f"{truth.path}: does not agree with the snapshot about {record.slide}, though neither looks damaged. If you "
                 "have just restored this file from a copy, compact the database; else restore it."

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_fish.database.fitting import delta_misfit
 from napari_fish.database.parts import MAIN
 from napari_fish.database.records import Mosaics
 from napari_fish.database.snapshot import Part, PartWriter, SnapshotError, open_part
@@ -93,24 +94,42 @@ def part_folders(folder: Path) -> list[tuple[int, int, Path]]:
     return found
 
 
-def open_deltas(folder: Path, truth: Truth, after: int) -> list[Delta]:
-    """Open the deltas that follow one another without a gap from one generation, at most until the truth's."""
+def open_deltas(folder: Path, truth: Truth, after: int, highest: int = -1) -> list[Delta]:
+    """Open the deltas that follow one another without a gap from one generation, at most until the truth's.
+
+    Parameters
+    ----------
+    folder
+        The snapshot.
+    truth
+        Whose it is.
+    after
+        The generation of the main part.
+    highest
+        The highest number of a slide in the main part.
+    """
     found: dict[int, list[tuple[int, Path]]] = {}
     for first, last, path in part_folders(folder):
-        if last <= truth.generation:
+        if first < last <= truth.generation:
             found.setdefault(first, []).append((last, path))
     chain: list[Delta] = []
     while paths := found.pop(after, []):
         # The longest one first: a shorter one may be left from a crash.
-        for _, path in sorted(paths, reverse=True):
+        for last, path in sorted(paths, reverse=True):
             try:
                 part = open_part(path, _DELTA, checked=True)
-                if part.facts.get(IDENTITY, "") != truth.identity:
+                if part.facts.get(IDENTITY, "") != truth.identity or part.generation != last:
                     continue
-                chain.append(_delta(part))
-            except (SnapshotError, KeyError, ValueError):
+                if part.facts.get("after") != after or delta_misfit(part.arrays, truth.words, highest):
+                    continue
+            except SnapshotError:
                 continue
-            after = part.generation
+            mine = max([highest, *part.arrays["slides"].tolist()])
+            later = truth.first_number(last)
+            if later is not None and later <= mine:
+                continue
+            chain.append(_delta(part))
+            highest, after = mine, last
             break
     return chain
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterable
@@ -11,17 +12,25 @@ from typing import Any
 
 import numpy as np
 
+from napari_fish.database.codes import FOLDER as CODES
 from napari_fish.database.codes import has_codes, read_codes, save_codes
-from napari_fish.database.places import BUNDLE, place_of, recorded_path
+from napari_fish.database.lock import LOCK, write_lock
+from napari_fish.database.places import BUNDLE, MASK_FOLDERS, place_of, recorded_path
 from napari_fish.database.records import EncodedSlide, Quarantined, SlideRecord
-from napari_fish.database.store import DiskStore
+from napari_fish.database.schema import FILE
+from napari_fish.database.store import SNAPSHOT, DiskStore
+from napari_fish.database.thumbnails import FILE as THUMBNAILS
 from napari_fish.database.thumbnails import Thumbnails
 from napari_fish.database.truth import IDENTITY, PAPER_BARCODES, Truth
 from napari_fish.errors import Cancelled, DatabaseError
+from napari_fish.texts import file_stem
 
 #: Parameters that hold no names of people or folders.
 _PUBLIC_PARAMETERS = ("preset", "mosaic", "patches", "version", PAPER_BARCODES)
 _KEPT_COLUMNS = ("stain",)
+OURS = (FILE, LOCK, SNAPSHOT, THUMBNAILS, CODES)
+"""With what the names of everything in a database begin."""
+_PART = re.compile(r".+\.[0-9a-f]{8}\.part", re.DOTALL)
 
 
 def export(
@@ -32,8 +41,10 @@ def export(
     keep: Iterable[str] = (),
     progress: Callable[[int, int], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
-) -> None:
+) -> list[Path]:
     """Copy a database; the copy appears under its name only when it is complete.
+
+    What an export that was killed left beside it is removed first, and returned.
 
     Parameters
     ----------
@@ -54,19 +65,46 @@ def export(
         raise DatabaseError(f"{target}: is there already; choose another name for the copy.")
     old = Truth.open(source, read_only=True)
     # A name of its own: whatever else lies there is not ours to delete.
-    part = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+    part = target.with_name(f"{file_stem(target.name, 14)}.{secrets.token_hex(4)}.part")
+    lock = None
     try:
+        removed = remove_left(target.parent)
+        part.mkdir(parents=True)
+        # Held as long as the copy grows: a part whose lock is free is what a killed program left.
+        lock = write_lock(part)
         with old.reading():
             _Copy(old, part, target, deidentify, keep).run(progress, should_stop)
+        lock.release()
         DiskStore(part, writer=True).close()
         if target.exists():
             target.rmdir()
         part.rename(target)
+        return removed
     except OSError as error:
         raise DatabaseError(f"{target}: cannot be written to ({error.strerror}).") from error
     finally:
         old.close()
+        if lock is not None:
+            lock.release()
         shutil.rmtree(part, ignore_errors=True)
+
+
+def remove_left(folder: Path) -> list[Path]:
+    """Remove the unfinished copies that killed exports left in a folder, as they hold names of people; return them."""
+    removed = []
+    for part in sorted(folder.glob("*.part")):
+        if not _PART.fullmatch(part.name) or part.is_symlink() or not part.is_dir():
+            continue
+        # Whatever else lies there is not ours to delete.
+        if not all(path.name.startswith(OURS) for path in part.iterdir()):
+            continue
+        try:
+            write_lock(part).release()
+        except DatabaseError:
+            continue  # it is growing, or not ours
+        shutil.rmtree(part, ignore_errors=True)
+        removed.append(part)
+    return removed
 
 
 class _Copy:
@@ -122,6 +160,8 @@ class _Copy:
             known = {name: value for name, value in known.items() if name in _PUBLIC_PARAMETERS}
         if BUNDLE in known:
             known[BUNDLE] = self._path(known[BUNDLE])
+        if MASK_FOLDERS in known:
+            known[MASK_FOLDERS] = [self._path(folder) for folder in known[MASK_FOLDERS]]
         return known
 
     def _moved(self, record: SlideRecord) -> SlideRecord:

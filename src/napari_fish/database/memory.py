@@ -65,6 +65,7 @@ class MemoryStore:
             keys, codes, np.repeat(np.arange(len(all_slides)), self.mosaics_per_slide)
         )
         self._row_keys, self._boxes = keys[order], boxes[order]
+        self._row_of = np.argsort(order)
         self._by_slide = np.argsort(self._segment.slides, kind="stable").astype(np.int32)
         self._first = np.concatenate([[0], np.cumsum(self.mosaics_per_slide)])
         self._guided = GuidedIndex(self._segment, by_slide=SlideRows(self._by_slide, self._first))
@@ -110,6 +111,10 @@ class MemoryStore:
         """Return the rows of slides, given by number, in ascending order."""
         parts = [self._by_slide[self._first[s] : self._first[s + 1]] for s in np.atleast_1d(slides).tolist()]
         return np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
+
+    def mosaic_rows(self, slide: int) -> Rows:
+        """Return the rows of one slide in the order of its mosaic."""
+        return self._row_of[self._first[slide] : self._first[slide + 1]]
 
     def slides_of(self, rows: ArrayLike) -> NDArray[np.int32]:
         """Return the number of the slide of each row."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,8 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from napari_fish.database.snapshot import PartWriter, SnapshotError, StaleSnapshot, open_part
+from napari_fish.database.fitting import danger, disagreement, misfit
+from napari_fish.database.snapshot import PartWriter, SnapshotError, StaleSnapshot, Unread, open_part
 from napari_fish.database.truth import IDENTITY, Truth
+from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import Rows
 from napari_fish.index.cells import CellPart
 from napari_fish.index.clustered import ClusteredIndex
@@ -18,7 +21,6 @@ from napari_fish.index.codes import Codes, half, in_memory
 from napari_fish.index.segment import Segment
 
 MAIN = "main"
-_CHUNK = 1 << 16
 _CODES = ("head", "tail", "place")
 _CELLS = ("centres", "cell_starts", "cell_rows", "cell_far")
 _ROWS = ("keys", "offsets", "slides", "corners", "sizes", "by_slide")
@@ -78,6 +80,10 @@ class MainPart:
         The same rows in cell order.
     generation
         Of the truth it was made from.
+    arrays
+        All of these by name, as they lie in files.
+    unread
+        Large files that opening has compared only in part.
     """
 
     segment: Segment
@@ -88,9 +94,18 @@ class MainPart:
     counts: NDArray[np.int64]
     clusters: ClusteredIndex
     generation: int
+    arrays: Mapping[str, NDArray[Any]]
+    unread: Unread
+
+    @property
+    def highest(self) -> int:
+        """The highest number of a slide; -1 where there is none."""
+        return int(self.numbers[-1]) if len(self.numbers) else -1
 
     @classmethod
-    def from_arrays(cls, arrays: Any, generation: int) -> MainPart:
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], generation: int, unread: Unread | None = None
+    ) -> MainPart:
         """Put arrays, by name, together."""
         codes = Codes(*(arrays[name] for name in _CODES))
         segment = Segment(arrays["keys"], arrays["offsets"], codes, arrays["slides"])
@@ -98,7 +113,7 @@ class MainPart:
         clusters = ClusteredIndex(arrays["centres"], segment, cells)
         return cls(
             segment, arrays["corners"], arrays["sizes"], arrays["by_slide"], arrays["numbers"], arrays["counts"],
-            clusters, generation,
+            clusters, generation, arrays, unread or {},
         )  # fmt: skip
 
     @classmethod
@@ -110,51 +125,26 @@ class MainPart:
         if part.generation > truth.generation:
             raise StaleSnapshot(f"{folder}: of a later state than {truth.path}.")
         try:
-            found = cls.from_arrays(part.arrays, part.generation)
+            if wrong := misfit(part.arrays, truth.words):
+                raise SnapshotError(f"{folder / MAIN}: {wrong}")
+            found = cls.from_arrays(part.arrays, part.generation, part.unread)
+        except SnapshotError:
+            raise
         except Exception as error:
             # Whatever it is, the part has to be made again.
             raise SnapshotError(f"{folder}: the arrays do not fit each other ({error}).") from error
-        if found.segment.words != truth.words or not found._fits():
-            raise SnapshotError(f"{folder}: the arrays do not fit each other.")
+        later = truth.first_number(part.generation)
+        if later is not None and later <= found.highest:
+            raise SnapshotError(f"{folder / MAIN}: slides of another state than it says.")
         return found
 
-    def _fits(self) -> bool:
-        """Whether lengths and sums agree."""
-        rows, cells = len(self.segment), self.clusters.cells
-        counted = len(self.counts) == len(self.numbers) and int(self.counts.sum()) == rows
-        sized = len(self.corners) == len(self.by_slide) == rows and len(self.sizes) in (
-            len(self.numbers),
-            rows,
-        )
-        celled = len(cells.starts) == len(self.clusters.centres) + 1 and int(cells.starts[-1]) == rows
-        return (
-            counted
-            and sized
-            and celled
-            and len(cells.rows) == len(cells.far) == len(self.segment.codes.tail) == rows
-        )
-
     def damage(self) -> str:
-        """Say what would make a search read where nothing is: numbers of rows and slides that are not there.
+        """Say what would lead a search astray; this reads arrays of all rows, and so is no part of opening."""
+        return danger(self.arrays, self.segment.words)
 
-        This reads the large arrays of numbers, 40 MB each at ten million rows, and so is no part of opening.
-        """
-        rows = len(self.segment)
-        for name, array, end in (
-            ("slides", self.segment.slides, len(self.numbers)),
-            ("by_slide", self.by_slide, rows),
-            ("cell_rows", self.clusters.cells.rows, rows),
-            ("place", self.segment.codes.place, rows),
-        ):
-            # Seen without a sign, a number below zero is a large one.
-            if len(array) and int(array.view(np.uint32).max()) >= end:
-                return f"{name}: numbers of what is not there."
-        offsets = self.segment.offsets
-        for start in range(0, len(offsets) - 1, _CHUNK):
-            some = offsets[start : start + _CHUNK + 1]
-            if (some[1:] < some[:-1]).any():
-                return "offsets: not in order."
-        return "" if offsets[0] == 0 else "offsets: not in order."
+    def disagreement(self) -> str:
+        """Say which array is not what the others make of it; for ``verify``."""
+        return disagreement(self.arrays)
 
     @classmethod
     def make(cls, truth: Truth, folder: Path | None, threads: int = 1) -> MainPart:
@@ -184,7 +174,9 @@ def _fill(arrays: Arrays, truth: Truth, threads: int) -> None:
     per_slide = truth.numbers()
     numbers = np.fromiter(per_slide, np.int64, len(per_slide))
     counts = np.fromiter(per_slide.values(), np.int64, len(per_slide))
-    n = int(counts.sum())
+    n = truth.count()
+    if int(counts.sum()) != n:
+        raise _no_fit(truth)
     row_keys = np.empty(n, np.int64)
     head = arrays.new("head", (n, half(truth.words)), np.uint64)
     tail = arrays.scratch((n, truth.words - half(truth.words)), np.uint64)
@@ -195,13 +187,13 @@ def _fill(arrays: Arrays, truth: Truth, threads: int) -> None:
     for some in truth.mosaics_by_key():
         at = slice(done, done + len(some))
         if at.stop > n:
-            raise SnapshotError(f"{truth.folder}: slides and mosaics do not fit each other.")
+            raise _no_fit(truth)
         row_keys[at], corners[at], sizes[at] = some.keys, some.boxes[:, :2], some.boxes[:, 2:]
         head[at], tail[at] = np.split(some.barcodes, [head.shape[1]], axis=1)
         slides[at] = np.searchsorted(numbers, some.numbers)
         done = at.stop
     if done != n or not np.array_equal(np.bincount(slides, minlength=len(numbers)), counts):
-        raise SnapshotError(f"{truth.folder}: slides and mosaics do not fit each other.")
+        raise _no_fit(truth)
     keys, first = np.unique(row_keys, return_index=True)
     offsets = np.append(first, n).astype(np.int32)
     segment = Segment(keys, offsets, Codes(head, tail, np.arange(n, dtype=np.int32)), slides)
@@ -214,6 +206,13 @@ def _fill(arrays: Arrays, truth: Truth, threads: int) -> None:
         ("cell_far", clusters.cells.far),
     ):  # fmt: skip
         arrays.save(name, array)
+
+
+def _no_fit(truth: Truth) -> DatabaseError:
+    return DatabaseError(
+        f"{truth.folder}: {truth.path.name} is damaged (slides and patches do not fit each other); restore it from a copy, or "
+        "build it again."
+    )
 
 
 def _shared_sizes(sizes: NDArray[np.int32], slides: NDArray[np.int32], n_slides: int) -> NDArray[np.int32]:

@@ -79,6 +79,10 @@ class Store(Protocol):
         """Return the rows of slides, given by number, in ascending order."""
         ...
 
+    def mosaic_rows(self, slide: int) -> Rows:
+        """Return the rows of one slide, given by number, in the order of its mosaic: the order in which it asks."""
+        ...
+
     def slides_of(self, rows: ArrayLike) -> NDArray[np.int32]:
         """Return the number of the slide of each row."""
         ...

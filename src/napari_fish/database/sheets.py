@@ -6,7 +6,9 @@ import codecs
 import csv
 import io
 import re
+import struct
 import warnings
+import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -22,6 +24,16 @@ Row = tuple[int, Sequence[str]]
 DELIMITERS = "\t;,|"
 LARGEST_FILE = 256 * 2**20
 """Bytes; whatever is larger was named by mistake, a slide for instance."""
+MOST_ROWS = 1_000_000
+"""About as many as an Excel sheet can have; kept in memory they take a gigabyte."""
+LAST_EXCEL_ROW = 2**20
+MOST_CELLS = 20_000_000
+MOST_COLUMNS = 1000
+"""More are a table of measurements, not of labels."""
+LARGEST_PART = 2**28
+"""Bytes to which a part of an Excel file may unfold; a sheet of a million rows is half as large."""
+LARGEST_WHOLE_PART = 2**26
+"""The same for parts that are held in memory as a whole, all but the sheets."""
 NAMED_AT_MOST = 10
 """Things named in a note before it says how many more there are."""
 ZIP_MAGIC = b"PK\x03\x04"
@@ -84,6 +96,8 @@ def read_sheet(path: Path) -> Sheet:
     if data.startswith(ZIP_MAGIC):
         rows: Iterable[Row] = _excel_rows(path, data, notes)
     else:
+        if data.count(b"\n") > MOST_ROWS + 1:
+            raise _too_large(path)
         rows = _text_rows(path, _decoded(path, data, notes))
     return _sheet(path, rows, notes)
 
@@ -98,6 +112,9 @@ def _content(path: Path) -> bytes:
     try:
         if path.is_dir():
             raise DatabaseError(f"{path}: this is a folder. Name the labels file itself.")
+        if path.exists() and not path.is_file():
+            # To read a pipe could take for ever.
+            raise DatabaseError(f"{path}: this is no ordinary file. Save the table as a file and name that.")
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)
     except FileNotFoundError as error:
@@ -108,8 +125,15 @@ def _content(path: Path) -> bytes:
             "if it is open in another program, close it there."
         ) from error
     if len(data) > LARGEST_FILE:
-        raise DatabaseError(f"{path}: too large for a table of labels. Check that it is the file you meant.")
+        raise _too_large(path)
     return data
+
+
+def _too_large(path: Path) -> DatabaseError:
+    return DatabaseError(
+        f"{path}: too large for a table of labels ({MOST_ROWS} rows, {MOST_COLUMNS} columns at most). Check that it is the "
+        "file you meant, and leave out rows of slides that are not here."
+    )
 
 
 def _decoded(path: Path, data: bytes, notes: list[str]) -> str:
@@ -202,6 +226,7 @@ def _delimiter(text: str) -> str:
 
 def _excel_rows(path: Path, data: bytes, notes: list[str]) -> list[Row]:
     """Return the rows of the first sheet that is visible and not empty."""
+    _check_parts(path, data)
     try:
         import openpyxl
     except ImportError as error:
@@ -216,15 +241,13 @@ def _excel_rows(path: Path, data: bytes, notes: list[str]) -> list[Row]:
             for sheet in sheets:
                 sheet.reset_dimensions()  # they are what the file claims, often a million of empty rows
                 errors: list[str] = []
-                rows: list[Row] = [
-                    (number, [_cell_text(cell, errors) for cell in cells])
-                    for number, cells in enumerate(sheet.iter_rows(), 1)
-                ]
-                rows = [(number, cells) for number, cells in rows if any(cells)]
+                rows = list(_sheet_rows(path, sheet, errors))
                 if rows:
                     break
             else:
                 return []
+    except DatabaseError:
+        raise
     except Exception as error:  # openpyxl lets through whatever its parsers meet: zip, XML, key, type errors
         raise DatabaseError(
             f"{path}: this is no Excel workbook that can be read ({type(error).__name__}: {error}). {REMEDY}"
@@ -234,6 +257,35 @@ def _excel_rows(path: Path, data: bytes, notes: list[str]) -> list[Row]:
     if errors:
         notes.append(f"Cells with an Excel error are empty: {enumerated(errors)}.")
     return rows
+
+
+def _check_parts(path: Path, data: bytes) -> None:
+    """Refuse an Excel file that unfolds to more than can be held."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error):
+        return  # whoever reads it will say what is wrong
+    for part in parts:
+        is_sheet = "/worksheets/" in f"/{part.filename}"
+        if part.file_size > (LARGEST_PART if is_sheet else LARGEST_WHOLE_PART):
+            raise _too_large(path)
+
+
+def _sheet_rows(path: Path, sheet: Any, errors: list[str]) -> Iterator[Row]:
+    """Give the rows of a sheet that are not empty, without empty cells at their ends."""
+    looked_at = kept = 0
+    for number, cells in enumerate(sheet.iter_rows(), 1):
+        looked_at += len(cells)
+        texts = [_cell_text(cell, errors) for cell in cells]
+        while texts and not texts[-1]:
+            texts.pop()
+        kept += len(texts)
+        too_many = kept > MOST_CELLS or looked_at > 5 * MOST_CELLS or number > LAST_EXCEL_ROW
+        if too_many or len(texts) > MOST_COLUMNS:
+            raise _too_large(path)
+        if texts:
+            yield number, texts
 
 
 def _cell_text(cell: Any, errors: list[str]) -> str:
@@ -268,6 +320,8 @@ def _sheet(path: Path, rows: Iterable[Row], notes: list[str]) -> Sheet:
             cells.pop()
         if not cells:
             continue
+        if len(cells) > MOST_COLUMNS or len(kept) > MOST_ROWS:
+            raise _too_large(path)
         if not header:
             header = [" ".join(cell.split()) for cell in cells]
             continue

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from napari_fish.slides.opening import SLIDE_SUFFIXES
+from napari_fish.slides.finding import SLIDE_SUFFIXES
 
 _ENDING = re.compile(
     r"(?<=[^/])(\.ome)?({}|\.zarr|\.zarr\.zip)$".format("|".join(map(re.escape, sorted(SLIDE_SUFFIXES)))),

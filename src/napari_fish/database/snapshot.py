@@ -1,9 +1,9 @@
 """Arrays in a folder, memory-mapped: written once, whole or not at all, and checked when opened.
 
 A part (the main part or a delta) is a folder of ``.npy`` files and a manifest with type, shape, size and checksum of
-each and the generation of the data they were made from. When a part is opened, the manifest, all sizes and the content of
-small files are checked; the content of large files when asked for. Parts are disposable: whatever is wrong with one, it is
-made again from the truth.
+each and the generation of the data they were made from. When a part is opened, the manifest, all sizes, the content of
+small files and some blocks of large ones are checked; the rest of these in the background, or when asked for. Parts are
+disposable: whatever is wrong with one, it is made again from the truth.
 """
 
 from __future__ import annotations
@@ -24,13 +24,21 @@ from typing import IO, Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from napari_fish.database.checksums import checksum, checksum_of_blocks, sampled, whole
 from napari_fish.errors import DatabaseError
 
 MANIFEST = "manifest.json"
 FORMAT = 3
 #: Files up to this size, in bytes, are read and compared with their checksum whenever a part is opened.
 SMALL = 1 << 21
+LARGEST_MANIFEST = 1 << 20
 _CHUNK = 1 << 24
+
+
+#: Said of a file whose checksum is another one.
+OTHER_CONTENT = "the content is not what was written."
+#: The content of files and their checksums.
+Unread = Mapping[Path, tuple[mmap.mmap, int]]
 
 
 class SnapshotError(DatabaseError):
@@ -110,7 +118,11 @@ class PartWriter:
             if self._durable:
                 with path.open("rb+") as file:
                     os.fsync(file.fileno())
-            facts |= {"size": path.stat().st_size, "checksum": _checksum(path)}
+            facts |= {
+                "size": path.stat().st_size,
+                "checksum": checksum(path),
+                "sampled": checksum_of_blocks(path),
+            }
         about = {"format": FORMAT, "generation": self.generation, "facts": self.facts, "files": self._files}
         with (self._new / MANIFEST).open("w", encoding="utf-8") as text:
             json.dump({**about, "checksum": _sum_of(about)}, text, indent=1)
@@ -132,11 +144,22 @@ class PartWriter:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A part that was opened: its arrays by name, mapped, and what is remembered of it."""
+    """A part that was opened.
+
+    Attributes
+    ----------
+    arrays
+        By name, mapped.
+    generation, facts
+        What is remembered of it.
+    unread
+        Files whose checksum was not compared, with their content and what it should be.
+    """
 
     arrays: Mapping[str, NDArray[Any]]
     generation: int
     facts: Mapping[str, Any]
+    unread: Unread
 
 
 def open_part(folder: Path, arrays: Iterable[str], *, checked: bool = False) -> Part:
@@ -152,17 +175,20 @@ def open_part(folder: Path, arrays: Iterable[str], *, checked: bool = False) -> 
         Compare the checksums of large files, too.
     """
     manifest = _manifest(folder)
-    mapped = {}
+    mapped, unread = {}, {}
     for name in arrays:
         path = folder / f"{name}.npy"
         try:
-            mapped[name] = _mapped(path, manifest["files"][name], SMALL if not checked else None)
+            facts = manifest["files"][name]
+            mapped[name], content = _mapped(path, facts, SMALL if not checked else None)
+            if content is not None:
+                unread[path] = content, int(facts["checksum"])
         except SnapshotError:
             raise
         except Exception as error:
             # Whatever it is, the part is not what was written.
             raise SnapshotError(f"{path}: cannot be read ({error}).") from error
-    return Part(mapped, manifest["generation"], manifest["facts"])
+    return Part(mapped, manifest["generation"], manifest["facts"], unread)
 
 
 def verify_part(folder: Path) -> list[str]:
@@ -178,9 +204,17 @@ def verify_part(folder: Path) -> list[str]:
             wrong.append(f"{path}: missing.")
         elif path.stat().st_size != facts["size"]:
             wrong.append(f"{path}: {path.stat().st_size} bytes, {facts['size']} were written.")
-        elif _checksum(path) != facts["checksum"]:
-            wrong.append(f"{path}: the content is not what was written.")
+        elif checksum(path) != facts["checksum"]:
+            wrong.append(f"{path}: {OTHER_CONTENT}")
     return wrong
+
+
+def first_damaged(unread: Unread, should_stop: Callable[[], bool] = lambda: False) -> str:
+    """Compare files with their checksums; say which is the first that is not what was written, nothing if none is."""
+    for path, (content, expected) in unread.items():
+        if whole(content, should_stop) not in (None, expected):
+            return f"{path}: {OTHER_CONTENT}"
+    return ""
 
 
 def read_through(folder: Path, should_stop: Callable[[], bool] = lambda: False) -> int:
@@ -219,18 +253,27 @@ def _memory() -> int:
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
     try:
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        # Anything else than a file could be waited for without end, and a large one is none of ours.
+        if not path.is_file() or path.stat().st_size > LARGEST_MANIFEST:
+            raise ValueError("it is no small file")
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if manifest["format"] != FORMAT:
             raise StaleSnapshot(
                 f"{folder}: written in format {manifest['format']}, this program reads {FORMAT}."
             )
         if manifest.pop("checksum") != _sum_of(manifest):
             raise ValueError("it is not what was written")
-        if any(Path(name).name != name for name in manifest["files"]):
-            raise ValueError("a file elsewhere")
-        manifest["generation"], manifest["facts"] = int(manifest["generation"]), dict(manifest["facts"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        generation, facts, files = manifest["generation"], manifest["facts"], manifest["files"]
+        if type(generation) is not int or not isinstance(facts, dict) or not isinstance(files, dict):
+            raise ValueError("it does not say what a manifest says")
+        for name, known in files.items():
+            if Path(name).name != name:
+                raise ValueError("a file elsewhere")
+            if not {"dtype", "shape", "size", "checksum"} <= set(known):
+                raise ValueError(f"it does not say what {name} is")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SnapshotError(f"{folder}: no readable manifest ({error}).") from error
     return manifest
 
@@ -239,27 +282,31 @@ def _sum_of(manifest: Mapping[str, Any]) -> int:
     return zlib.crc32(json.dumps(manifest, sort_keys=True).encode())
 
 
-def _mapped(path: Path, facts: Mapping[str, Any], up_to: int | None) -> NDArray[Any]:
-    """Map a file by what the manifest says of it; up to so many bytes, or always, its checksum is compared."""
+def _mapped(path: Path, facts: Mapping[str, Any], up_to: int | None) -> tuple[NDArray[Any], mmap.mmap | None]:
+    """Map a file by what the manifest says of it.
+
+    Up to so many bytes, or always, its checksum is compared; of a larger file that of some blocks, and its content is returned
+    for the rest of it to be compared later.
+    """
     shape, dtype, size = tuple(facts["shape"]), np.dtype(facts["dtype"]), int(facts["size"])
+    if not path.is_file():
+        raise SnapshotError(f"{path}: missing.")
     with path.open("rb") as file:
-        found = os.fstat(file.fileno()).st_size
-        if found != size:
-            raise SnapshotError(f"{path}: {found} bytes, {size} were written.")
+        there = os.fstat(file.fileno()).st_size
+        if there != size:
+            raise SnapshotError(f"{path}: {there} bytes, {size} were written.")
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    if (up_to is None or size <= up_to) and zlib.crc32(content) != facts["checksum"]:
-        raise SnapshotError(f"{path}: the content is not what was written.")
+    is_small = up_to is None or size <= up_to
+    found, expected = (
+        (whole(content), facts["checksum"]) if is_small else (sampled(content), facts.get("sampled"))
+    )
+    # Parts that were written before blocks were compared do not have their checksum.
+    if found != expected and expected is not None:
+        raise SnapshotError(f"{path}: {OTHER_CONTENT}")
     count = math.prod(shape)
     # The header of a .npy file is for other programs: one that is damaged would have numpy see other numbers.
-    return np.frombuffer(content, dtype, count, offset=size - count * dtype.itemsize).reshape(shape)
-
-
-def _checksum(path: Path) -> int:
-    value = 0
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            value = zlib.crc32(chunk, value)
-    return value
+    array = np.frombuffer(content, dtype, count, offset=size - count * dtype.itemsize).reshape(shape)
+    return array, None if is_small else content
 
 
 def _reserve(file: IO[bytes], size: int) -> None:

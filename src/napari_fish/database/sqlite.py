@@ -15,6 +15,8 @@ from typing import Any
 from napari_fish.errors import DatabaseError
 
 APPLICATION = 0x46495348
+#: What a journal begins with.
+_JOURNAL = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 #: What SQLite raises; of a damaged file even its own words may not be text.
 ERRORS = (sqlite3.Error, UnicodeDecodeError)
 #: The statements that make each format of a file from the one before, the first from nothing.
@@ -81,8 +83,10 @@ class SqlFile:
         uri = path.resolve().as_uri()
         if read_only:
             uri += "?mode=ro"
+            if _was_interrupted(path):
+                _undo(path)
             # A folder we cannot write to changes under nobody, and SQLite could not lock a file in it.
-            if not os.access(path.parent, os.W_OK) and not _has_log(path):
+            elif not os.access(path.parent, os.W_OK) and not _has_log(path):
                 uri += "&immutable=1"
         try:
             connection = sqlite3.connect(
@@ -249,6 +253,37 @@ def _has_log(path: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
+def _was_interrupted(path: Path) -> bool:
+    """Whether there is a journal beside the file, by which a change that was not finished is undone."""
+    journal = path.with_name(path.name + "-journal")
+    try:
+        with journal.open("rb") as file:
+            return file.read(len(_JOURNAL)) == _JOURNAL
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise DatabaseError(
+            f"{journal}: cannot be read ({error.strerror}); check its permissions."
+        ) from error
+
+
+def _undo(path: Path) -> None:
+    """Have SQLite undo what a program that was killed had begun; of one that is still at work nothing is undone."""
+    if not (os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)):
+        raise DatabaseError(
+            f"{path.parent}: a change to this database is not finished. If nobody is at work on it, it was interrupted, and undoing "
+            f"it means to write to {path.name}, which you may not: open the database once as somebody who may, or copy the "
+            "whole folder to one of your own and open the copy."
+        )
+    try:
+        with closing(
+            sqlite3.connect(path.resolve().as_uri() + "?mode=rw", uri=True, timeout=5.0)
+        ) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    except ERRORS as error:
+        raise in_words(error, path) from error
+
+
 def in_words(error: Exception, path: Path) -> DatabaseError:
     """Say what an error of SQLite means for the user."""
     text, folder = str(error), path.parent
@@ -261,6 +296,10 @@ def in_words(error: Exception, path: Path) -> DatabaseError:
     if "unable to open" in text:
         return DatabaseError(
             f"{folder}: {path.name} cannot be opened; check the permissions of file and folder."
+        )
+    if getattr(error, "sqlite_errorname", "") in ("SQLITE_READONLY_ROLLBACK", "SQLITE_READONLY_RECOVERY"):
+        return DatabaseError(
+            f"{folder}: a program that was changing this database was stopped; what it had begun is undone when you open it again."
         )
     if "readonly" in text or "read-only" in text:
         return DatabaseError(f"{folder}: cannot be written to; copy the database to a folder of your own.")

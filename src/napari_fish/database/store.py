@@ -15,12 +15,19 @@ import numpy as np
 from filelock import BaseFileLock
 from numpy.typing import ArrayLike, NDArray
 
+from napari_fish.database.codes import damaged_codes
 from napari_fish.database.comparing import differences
 from napari_fish.database.deltas import Delta, delete_later, delete_others, open_deltas, part_folders
 from napari_fish.database.lock import write_lock
 from napari_fish.database.parts import MAIN, MainPart
 from napari_fish.database.records import Calibration, EncodedSlide, MosaicRecord
-from napari_fish.database.snapshot import SnapshotError, StaleSnapshot, read_through, verify_part
+from napari_fish.database.snapshot import (
+    SnapshotError,
+    StaleSnapshot,
+    first_damaged,
+    read_through,
+    verify_part,
+)
 from napari_fish.database.truth import PAPER_BARCODES, Truth
 from napari_fish.database.truthslides import TruthSlides
 from napari_fish.database.view import View
@@ -59,6 +66,8 @@ class DiskStore:
         self._mended: list[str] = []
         self._lock: BaseFileLock | None = None
         self._logs, self._checking, self._is_closed = False, threading.Lock(), False
+        self._other_content = ""
+        self._compared: MainPart | None = None
         try:
             self._lock = write_lock(folder) if writer else None
             self._shown, self._is_checked = self._load(), False
@@ -77,12 +86,27 @@ class DiskStore:
         return self._shown
 
     def _check(self) -> None:
-        wrong = self._shown.main.damage()
+        main = self._shown.main
+        wrong = self._other_content or (f"{self._snapshot / MAIN}: {text}" if (text := main.damage()) else "")
+        self._other_content = ""
         if wrong:
-            self._mended.append(f"{self._snapshot / MAIN}: {wrong}")
-            log.warning("%s The snapshot is made again.", self._mended[-1])
+            self._mended.append(wrong)
+            log.warning("%s The snapshot is made again.", wrong)
             self._show_anew(self._make_main())
+        elif main.unread and main is not self._compared:
+            # What opening has not read is compared beside the first searches; what is wrong is mended before the next one.
+            threading.Thread(target=self._compare_content, args=(main,), daemon=True).start()
         self._is_checked = True
+
+    def _compare_content(self, main: MainPart) -> None:
+        """Compare all that the large files of a main part hold with its checksum; have it made again where it differs."""
+        if main is self._compared:
+            return
+        self._compared = main
+        wrong = first_damaged(main.unread, lambda: self._is_closed or self._shown.main is not main)
+        with self._checking:
+            if wrong and self._shown.main is main:
+                self._other_content, self._is_checked = wrong, False
 
     def _show_anew(self, main: MainPart) -> None:
         self._deltas = []
@@ -105,7 +129,7 @@ class DiskStore:
         if main is None:
             main = self._make_main()
         with self.truth.reading():
-            self._deltas = open_deltas(self._snapshot, self.truth, main.generation)
+            self._deltas = open_deltas(self._snapshot, self.truth, main.generation, main.highest)
             return View(main, *self._beyond(main))
 
     def _beyond(self, main: MainPart) -> tuple[Delta, list[int]]:
@@ -243,12 +267,15 @@ class DiskStore:
         self.refresh()
         mended, self._mended = self._mended, []
         bad = [text for _, _, path in part_folders(self._snapshot) for text in verify_part(path)]
+        if not bad and (text := self._view.main.disagreement()):
+            bad = [f"{self._snapshot / MAIN}: {text}"]
         if bad and self._lock is not None:
             shutil.rmtree(self._snapshot, ignore_errors=True)
             self.compact()
             mended, bad = [*mended, *bad], []
         said = [f"{text} {REPAIRED} from {self.truth.path.name}." for text in mended]
-        return [*said, *(bad or differences(self.truth, self._view))]
+        bad = bad or differences(self.truth, self._view)
+        return [*said, *bad, *damaged_codes(self.folder, self.truth.mosaic_counts())]
 
     def digest(self) -> str:
         """Return a digest of the content, the same whatever the order in which slides came."""
@@ -261,6 +288,17 @@ class DiskStore:
     def rows_of(self, slides: ArrayLike) -> Rows:
         """Return the rows of slides, given by number, in ascending order."""
         return self._view.rows_of(slides)
+
+    def mosaic_rows(self, slide: int) -> Rows:
+        """Return the rows of one slide in the order of its mosaic, which only the truth knows."""
+        rows = self._view.rows_of([slide])
+        keys = self.truth.keys_of(int(self._view.numbers[slide]))
+        if len(keys) != len(rows):
+            raise DatabaseError(f"{self.folder}: was changed while it was read; try again.")
+        placed = np.empty_like(rows)
+        # Rows are in the order of keys, and where keys are equal in that of the mosaic.
+        placed[np.argsort(keys, kind="stable")] = rows
+        return placed
 
     def slides_of(self, rows: ArrayLike) -> NDArray[np.int32]:
         """Return the number of the slide of each row."""
@@ -309,11 +347,15 @@ class DiskStore:
         )  # fmt: skip
 
     def read_through(self) -> None:
-        """Read the large arrays once, so that searches find them in memory; takes seconds, for a thread of its own."""
+        """Read the large arrays once, so that searches find them in memory, and compare them with their checksums.
+
+        It takes seconds, and is for a thread of its own.
+        """
         try:
             read_through(self._snapshot / MAIN, lambda: self._is_closed)
         except OSError as error:
             log.info("%s: not read beforehand (%s).", self._snapshot, error)
+        self._compare_content(self._shown.main)
 
     def close(self) -> None:
         """Let go of the files."""

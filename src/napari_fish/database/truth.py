@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from napari_fish.database.records import (
     Calibration,
@@ -29,8 +30,9 @@ from napari_fish.database.records import (
     slide_digest,
 )
 from napari_fish.database.schema import FILE, FORMATS
-from napari_fish.database.sqlite import SqlFile
+from napari_fish.database.sqlite import SqlFile, in_words
 from napari_fish.errors import DatabaseError
+from napari_fish.index.arrays import UNIVERSE
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +43,8 @@ _CHUNK = 20_000
 IDENTITY = "identity"
 #: Words of the longest barcodes: distances from the centres of cells are kept in 16 bits.
 MOST_WORDS = 1023
+#: Of a box, in level-0 px.
+LARGEST = 2**31 - 1
 #: The parameter that says whether barcodes are those of the paper.
 PAPER_BARCODES = "paper_barcodes"
 
@@ -57,6 +61,8 @@ class Truth(SqlFile):
         self.encoder, self.weights_hash = str(found[0][0]), str(found[0][1])
         with self.making_sense():
             self.words = int(found[0][2])
+            if not 0 < self.words <= MOST_WORDS:
+                raise ValueError(f"barcodes of {self.words} words")
         # Only a reader sees a file of the first format: to be written to, it gets the newest.
         first = self.rows("PRAGMA user_version")[0][0] == 1
         self._columns = f"{_PLAIN}, ''" if first else _SLIDE
@@ -227,8 +233,24 @@ class Truth(SqlFile):
             "SELECT number, mosaics FROM slides INDEXED BY slides_by_generation WHERE generation > ? ORDER BY number",
             (after,),
         )
-        with self.making_sense():
-            return {int(number): int(n) for number, n in rows}
+        if any(n < 0 for _, n in rows):
+            raise in_words(ValueError("fewer patches than none"), self.path)
+        return {int(number): int(n) for number, n in rows}
+
+    def first_number(self, after: int) -> int | None:
+        """Return the lowest number of the slides that came after a generation; None where none did."""
+        (found,) = self.rows(
+            "SELECT min(number) FROM slides INDEXED BY slides_by_generation WHERE generation > ?", (after,)
+        )
+        return None if found[0] is None else int(found[0])
+
+    def count(self) -> int:
+        """Return how many mosaics there are."""
+        return int(self.rows("SELECT count(*) FROM mosaics")[0][0])
+
+    def mosaic_counts(self) -> dict[str, int]:
+        """Return the mosaics of each slide, by its id."""
+        return dict(self.rows("SELECT slide, mosaics FROM slides ORDER BY number"))
 
     def removed(self, after: int) -> list[int]:
         """Return the numbers of slides removed after a generation."""
@@ -309,6 +331,12 @@ class Truth(SqlFile):
             )
         )
 
+    def keys_of(self, number: int) -> NDArray[np.int64]:
+        """Return the keys of one slide, as they came."""
+        rows = self.rows("SELECT key FROM mosaics WHERE slide = ? ORDER BY id", (number,))
+        with self.making_sense():
+            return np.array(rows, np.int64).reshape(len(rows))
+
     def mosaics_by_key(self) -> Iterator[Mosaics]:
         """Give all mosaics in the order of keys, some at a time."""
         with self.clear_errors():
@@ -324,6 +352,12 @@ class Truth(SqlFile):
             codes = b"".join(row[6] for row in rows)
             if len(codes) != 8 * self.words * len(rows):
                 raise ValueError("barcodes of the wrong length")
+            keys, boxes = table[:, 0], table[:, 2:]
+            # Kernels look for no key outside these bounds, and boxes are kept in 32 bits.
+            if len(rows) and not (
+                0 <= keys.min() <= keys.max() < UNIVERSE and -LARGEST <= boxes.min() <= boxes.max() <= LARGEST
+            ):
+                raise ValueError("keys or boxes that no patch has")
         return Mosaics(
             table[:, 0].copy(),
             np.frombuffer(codes, np.uint64).reshape(len(rows), self.words),

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 CARD_FILE, WEIGHTS_FILE = "card.json", "weights.safetensors"
 DEFAULT_ENCODER = "fish-lite"
+MOST_CARD = 1 << 20
+"""Bytes; a larger card is not read."""
 
 
 @dataclass(frozen=True)
@@ -150,14 +152,16 @@ def read_card(path: Path) -> Card:
     """Read the card of the bundle at ``path``, a folder or a single file, without its weights."""
     if path.is_dir():
         file = path / CARD_FILE
-        if not file.exists():
+        if not file.is_file():
             raise EncoderError(f"{path}: no {CARD_FILE} in this folder, so it is not an encoder bundle.")
+        if file.stat().st_size > MOST_CARD:
+            raise EncoderError(f"{file}: too large for a card. Get the bundle again.")
         try:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise EncoderError(f"{file}: the card cannot be read ({error}). Get the bundle again.") from error
         return card_from_json(text, str(path))
-    if not path.exists():
+    if not path.is_file():
         raise EncoderError(f"{path}: no such encoder bundle.")
     from safetensors import SafetensorError, safe_open
 
@@ -186,6 +190,8 @@ def load_bundle(name_or_path: str | Path = DEFAULT_ENCODER) -> Bundle:
     path = find_bundle(name_or_path)
     card = read_card(path)
     weights = path / WEIGHTS_FILE if path.is_dir() else path
+    if not weights.is_file():
+        raise EncoderError(f"{weights}: missing. Get the bundle again.")
     try:
         tensors = load_file(weights)
     except (SafetensorError, OSError, ValueError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -13,6 +14,10 @@ from napari_fish.errors import EncoderError
 FORMAT = 1
 """Version of the card; a newer one is refused."""
 NEIGHBOUR, PROJECTION = "neighbour", "projection"
+MOST_BITS = 64 * 1023
+"""Bits of the longest barcode that a database keeps."""
+MOST_WIDTH = 1024
+"""Of a VQ-VAE; the paper's is 256 wide, and memory grows with the square."""
 PATCH_PX = 16 * CODES_SIDE
 """Side of a patch: a latent code stands for 16 px."""
 
@@ -94,6 +99,7 @@ class Card:
     sha256: str = ""
 
     def __post_init__(self) -> None:
+        self._check_types()
         if sorted(self.order) != list(range(CODEWORDS)):
             raise EncoderError(f"encoder {self.id!r}: the codebook order is not a permutation of 0..127.")
         if self.barcode not in (NEIGHBOUR, PROJECTION):
@@ -103,8 +109,30 @@ class Card:
                 f"encoder {self.id!r}: keys are made of {CODES_SIDE} x {CODES_SIDE} codes, so a patch has {PATCH_PX} "
                 f"px, not {self.size}."
             )
-        if self.barcode_length < 1 or not self.mpp > 0:
+        if not 1 <= self.barcode_length <= MOST_BITS or not 0 < self.mpp < math.inf:
             raise EncoderError(f"encoder {self.id!r}: impossible barcode length or mpp.")
+        if not 1 <= self.width <= MOST_WIDTH:
+            raise EncoderError(f"encoder {self.id!r}: a VQ-VAE {self.width} wide is not one that is used.")
+
+    def _check_types(self) -> None:
+        """Refuse values of other types than the fields have: a card may come from anywhere."""
+        texts = {
+            name: getattr(self, name) for name in ("id", "title", "barcode", "training", "licence", "sha256")
+        }
+        texts |= {
+            f"texture.{name}": getattr(self.texture, name) for name in ("kind", "weights", "weights_sha256")
+        }
+        wholes = {name: getattr(self, name) for name in ("width", "barcode_length", "size")}
+        wholes |= {} if self.threshold is None else {"threshold": self.threshold}
+        tables = {"quality": self.quality, "texture.options": self.texture.options}
+        wrong = [name for name, value in texts.items() if not isinstance(value, str)]
+        wrong += [name for name, value in wholes.items() if type(value) is not int]
+        wrong += [name for name, value in tables.items() if not isinstance(value, Mapping)]
+        wrong += ["mpp"] if type(self.mpp) not in (int, float) else []
+        if wrong:
+            raise EncoderError(
+                f"encoder {str(self.id)[:99]!r}: its card says something odd about {', '.join(wrong)}."
+            )
 
     def hashed_part(self) -> bytes:
         """Return what enters the hash, as canonical JSON."""
@@ -145,7 +173,7 @@ def card_from_json(text: str, where: str) -> Card:
         return Card(**values)
     except EncoderError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise EncoderError(
             f"{where}: this is not an encoder's card ({error}). Get the bundle again."
         ) from error

@@ -13,13 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.encode.bundle import save_bundle
-from napari_fish.encode.card import NEIGHBOUR, Card, TextureSpec
+from napari_fish.encode.card import MOST_WIDTH, NEIGHBOUR, Card, TextureSpec
 from napari_fish.encode.keys import CODEWORDS, semantic_order
 from napari_fish.errors import EncoderError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+UNREADABLE = (
+    pickle.UnpicklingError, RuntimeError, ValueError, EOFError, LookupError, OSError, TypeError, AttributeError,
+    ArithmeticError, AssertionError, MemoryError,
+)  # fmt: skip
+"""What PyTorch raises of a file that it did not write."""
 DENSENET_LICENCE = "DenseNet-121: BSD-3-Clause (torchvision)"
 # The container of a residual block may have any name in a published file; its numbering may not.
 _NAME = re.compile(r"(?:module\.)?(encoder|decoder)\.(\d+)\.(?:([A-Za-z_]\w*)\.)?((?:\d+\.)?[a-z_]+)$")
@@ -50,15 +55,7 @@ def _load(path: Path, allowed: list[Any]) -> Any:
     try:
         with torch.serialization.safe_globals(allowed):
             return torch.load(path, map_location="cpu", weights_only=True)
-    except (
-        pickle.UnpicklingError,
-        RuntimeError,
-        ValueError,
-        EOFError,
-        LookupError,
-        OSError,
-        TypeError,
-    ) as error:
+    except UNREADABLE as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise EncoderError(
             f"{path}: refused, because it is not a plain PyTorch checkpoint of numbers ({reason}). "
@@ -87,9 +84,11 @@ def read_vqvae(path: Path) -> dict[str, Tensor]:
     state = content.get("model", content) if isinstance(content, Mapping) else None
     if not isinstance(state, Mapping) or not all(isinstance(v, torch.Tensor) for v in state.values()):
         raise EncoderError(f"{path}: there is no state dict of a VQ-VAE in this file.")
+    if any(_is_larger_than_stored(tensor) for tensor in state.values()):
+        raise EncoderError(f"{path}: refused, because it describes more numbers than are in the file.")
     renamed = {_our_name(str(name)): tensor.float() for name, tensor in state.items()}
     words = renamed.get("codebook.embedding.weight")
-    if words is None or words.dim() != 2 or len(words) != CODEWORDS:
+    if words is None or words.dim() != 2 or len(words) != CODEWORDS or not 1 <= words.shape[1] <= MOST_WIDTH:
         raise EncoderError(f"{path}: there is no codebook of {CODEWORDS} codewords in this file.")
     model = VQVAE(words.shape[1])
     counters = {k for k in model.state_dict() if k.endswith("num_batches_tracked")}
@@ -102,6 +101,15 @@ def read_vqvae(path: Path) -> dict[str, Tensor]:
         first = ", ".join([*missing, *extra][:3])
         raise EncoderError(f"{path}: the layers differ from the paper's VQ-VAE ({first} …).")
     return {k: v for k, v in model.state_dict().items() if k not in counters}
+
+
+def _is_larger_than_stored(tensor: Tensor) -> bool:
+    """Whether to compute with a tensor would take more memory than the file: one number may stand for billions."""
+    import torch
+
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_complex():
+        return True
+    return tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes()
 
 
 def _our_name(name: str) -> str:

@@ -81,6 +81,11 @@ class Encoder:
 
         self.card: Card = bundle.card
         prefix = "vqvae."
+        words = bundle.tensors.get("vqvae.codebook.embedding.weight")
+        if words is None or words.dim() != 2 or words.shape[1] != bundle.card.width:
+            raise EncoderError(
+                f"encoder {self.card.id!r}: there is no codebook of width {self.card.width} in its weights. Get the bundle again."
+            )
         model = VQVAE(bundle.card.width)
         state = {k.removeprefix(prefix): v for k, v in bundle.tensors.items() if k.startswith(prefix)}
         fit_weights(model, state, f"encoder {self.card.id!r}, VQ-VAE")

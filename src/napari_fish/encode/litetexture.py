@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from napari_fish.encode.card import PATCH_PX
 from napari_fish.encode.lite import BLOCKS, Lite0, folded_imagenet_weights
 from napari_fish.encode.scratch import WIDTHS, ScratchNet
 from napari_fish.errors import EncoderError
@@ -39,6 +40,10 @@ class LiteTexture(nn.Module):
         super().__init__()
         if network not in ("lite0", "scratch"):
             raise EncoderError(f"unknown network {network!r}; choose lite0 or scratch.")
+        if type(input_px) is not int or input_px < 1 or PATCH_PX % input_px:
+            raise EncoderError(
+                f"a patch of {PATCH_PX} px cannot be averaged down to {input_px!r}; choose a divisor."
+            )
         self.network: Lite0 | ScratchNet = Lite0(blocks) if network == "lite0" else ScratchNet(blocks)
         channels = [b[3] for b in BLOCKS] if network == "lite0" else WIDTHS
         self.input_px, self.colour = input_px, colour

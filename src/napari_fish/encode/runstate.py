@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import pickle  # for the name of an error only
 import signal
 import threading
 from abc import ABC, abstractmethod
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_fish.encode.checkpoint import UNREADABLE
 from napari_fish.encode.trainparams import TrainReport
 from napari_fish.errors import EncoderError
 
@@ -41,8 +41,8 @@ def load_state(path: Path, settings: Mapping[str, object]) -> dict[str, Any]:
 
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        before = json.loads(state["params"])
-    except (pickle.UnpicklingError, RuntimeError, EOFError, LookupError, TypeError, ValueError) as error:
+        before = dict(json.loads(state["params"]))
+    except UNREADABLE as error:
         raise EncoderError(
             f"{path}: the state of the interrupted training cannot be read. Delete it to start afresh."
         ) from error

@@ -64,7 +64,20 @@ def make_texture(card: Card, tensors: Mapping[str, Tensor], path: Path | None) -
         )
     prefix = "texture."
     mine = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-    return _FACTORIES[kind](card, mine, path).eval()
+    try:
+        return _FACTORIES[kind](card, mine, path).eval()
+    except (
+        TypeError,
+        ValueError,
+        LookupError,
+        RuntimeError,
+        ArithmeticError,
+        AttributeError,
+        AssertionError,
+    ) as error:
+        raise EncoderError(
+            f"encoder {card.id!r}: its texture network cannot be made as the card says ({error}). Get the bundle again."
+        ) from error
 
 
 @register_texture("densenet121")

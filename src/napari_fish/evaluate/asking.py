@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,10 @@ from napari_fish.database.protocol import Store
 from napari_fish.errors import FishError
 from napari_fish.evaluate.answers import Answers, Questions
 from napari_fish.evaluate.params import PATCHES, EvaluateParams, Level
-from napari_fish.index.arrays import Mask
+from napari_fish.index.arrays import Mask, NeighbourLists
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.engine import allowed_slides, search_many
-from napari_fish.search.filters import Condition, slide_mask
+from napari_fish.search.filters import Condition, check_values, slide_mask
 from napari_fish.search.neighbours import allowed_rows, exact, find_neighbours
 from napari_fish.search.params import SearchParams
 from napari_fish.search.values import Query, Results
@@ -46,6 +47,8 @@ def choose_questions(
             if column.lower() not in one.slides.columns:
                 known = ", ".join(one.slides.columns)
                 raise FishError(f"No column {column!r} in this database; there are: {known}.")
+    check_values(store.slides, params.where)
+    check_values(source.slides, params.query_where)
     codes, values = source.slides.codes(params.target)
     labels = list(store.slides.codes(params.target)[1])
     numbers = {label.casefold(): i for i, label in enumerate(labels)}
@@ -103,7 +106,7 @@ def queries_of(source: Store, questions: Questions) -> list[Query]:
     found = []
     for i in range(len(questions)):
         row = int(questions.rows[i])
-        rows = np.array([row]) if row >= 0 else source.rows_of([int(questions.slides[i])])
+        rows = np.array([row]) if row >= 0 else source.mosaic_rows(int(questions.slides[i]))
         keys, barcodes = source.encoded(rows)
         nowhere = np.zeros((len(rows), 4), np.int32)
         found.append(
@@ -146,7 +149,7 @@ class Asker:
             part = questions.take(at)
             order += at
             where = _and_within(params.where, within) if within else params.where
-            p = SearchParams(**{**vars(params), "where": where})
+            p = replace(params, where=where)
             queries = queries_of(self.source, part)
             ask = self._ask_slides if level == "slide" else self._ask_patches
             answers.append(ask(part, queries, p))
@@ -187,16 +190,18 @@ class Asker:
         rows, distances = np.full((n, depth), -1, np.int64), np.full((n, depth), np.nan)
         ranked = np.zeros(n, np.int64)
         for i, one in enumerate(found):
-            ranked[i] = len(one.lists.rows)
-            take = min(depth, len(one.lists.rows))
-            rows[i, :take], distances[i, :take] = one.lists.rows[:take], one.lists.distances[:take]
+            lists = self._as_ranked(one.lists)
+            ranked[i] = len(lists.rows)
+            take = min(depth, len(lists.rows))
+            rows[i, :take], distances[i, :take] = lists.rows[:take], lists.distances[:take]
         short = np.flatnonzero(ranked < depth) if p.fills else np.empty(0, np.int64)
         if len(short):
             at_short = short.tolist()
             codes = [queries[i].barcodes for i in at_short]
             allowed: list[Mask | None] = [masks[i] for i in at_short]
-            more = exact(self.store, codes, allowed, k=2 * depth, radius=None, threads=p.threads)
-            for i, lists in zip(at_short, more, strict=True):
+            most = max(p.neighbours, 2 * depth)
+            more = exact(self.store, codes, allowed, k=most, radius=None, threads=p.threads)
+            for i, lists in zip(at_short, map(self._as_ranked, more), strict=True):
                 new = ~np.isin(lists.rows, rows[i])
                 take = min(depth - int(ranked[i]), int(new.sum()))
                 at = slice(int(ranked[i]), int(ranked[i]) + take)
@@ -215,6 +220,11 @@ class Asker:
             np.ones(n, np.int64),
             (ranked > 0).astype(np.int64),
         )
+
+    def _as_ranked(self, lists: NeighbourLists) -> NeighbourLists:
+        """Order the list of one mosaic as a search does: what is equally near by the number of its slide."""
+        order = np.lexsort([self.store.slides_of(lists.rows), lists.distances])
+        return replace(lists, rows=lists.rows[order], distances=lists.distances[order])
 
     def _mask(self, query: Query, p: SearchParams) -> Mask:
         mask = allowed_slides(self.store, query, p)

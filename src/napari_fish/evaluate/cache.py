@@ -22,7 +22,7 @@ from napari_fish.database.schema import FILE as TRUTH
 log = logging.getLogger(__name__)
 
 #: Raised when answers mean something else than before.
-FORMAT = 2
+FORMAT = 3
 #: Older entries make room for new ones.
 MOST_BYTES = 500_000_000
 

@@ -21,7 +21,7 @@ from napari_fish.evaluate.asking import choose_questions
 from napari_fish.evaluate.cache import default_cache
 from napari_fish.evaluate.examples import Picture, choose_examples
 from napari_fish.evaluate.metrics import Resamples
-from napari_fish.evaluate.params import EvaluateParams, Level
+from napari_fish.evaluate.params import EvaluateParams, Level, released_at
 from napari_fish.evaluate.scoring import chance_level, labels_of_slides, score_way
 from napari_fish.evaluate.speed import storage_of
 from napari_fish.evaluate.steps import Run
@@ -77,14 +77,29 @@ def evaluate(
     ways, ablations = p.ways(level), p.ablations(level)
     answers = run.answers([*ways, *ablations])
     resamples = Resamples(questions.truth, questions.patient_numbers, seed=p.seed)
-    of_slide, threshold = labels_of_slides(store, p.target), threshold_of(store, p.threshold)[0]
+    of_slide, released = labels_of_slides(store, p.target), released_at(level)
+    thresholds = {way.mode: threshold_of(store, p.threshold, way.mode)[0] for way in (*ways, *ablations)}
     latency, recall = run.latencies(ways), run.recalls(ways)
     lines = [
-        score_way(way, found, questions, of_slide, p.k, threshold, resamples, p.definition, times, share)
+        score_way(
+            way,
+            found,
+            questions,
+            of_slide,
+            p.k,
+            thresholds[way.mode],
+            resamples,
+            p.definition,
+            released,
+            times,
+            share,
+        )
         for way, found, times, share in zip(ways, answers, latency, recall, strict=False)
     ]
     ablation = [
-        score_way(way, found, questions, of_slide, p.k, threshold, resamples, p.definition)
+        score_way(
+            way, found, questions, of_slide, p.k, thresholds[way.mode], resamples, p.definition, released
+        )
         for way, found in zip(ablations, answers[len(ways) :], strict=True)
     ]
     speed = run.speed()
@@ -104,7 +119,7 @@ def evaluate(
         len(questions),
         int(alive.sum()),
         int(questions.patient_numbers.max(initial=-1)) + 1,
-        threshold,
+        thresholds[ways[0].mode],
         tuple(questions.labels[label] for label in resamples.labels.tolist()),
         chance_level(questions),
         p.within,

@@ -80,7 +80,9 @@ def _example(
     pictures: tuple[Picture, Picture],
 ) -> Example:
     rows = (
-        source.rows_of([int(questions.slides[i])]) if questions.rows[i] < 0 else np.array([questions.rows[i]])
+        source.mosaic_rows(int(questions.slides[i]))
+        if questions.rows[i] < 0
+        else np.array([questions.rows[i]])
     )
     asked = int(answers.asked[i, 0])
     (where,) = source.records(rows[[max(asked, 0)]])

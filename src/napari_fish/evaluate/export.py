@@ -47,6 +47,7 @@ def _way(way: WayScores) -> dict[str, Any]:
     return {
         "mode": way.mode,
         "ranking": way.ranking,
+        "threshold": way.threshold,
         **{name: getattr(way, name).value for name in scores},
         "short": way.short,
         "why_short": dict(way.why_short),

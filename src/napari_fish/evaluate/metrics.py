@@ -31,15 +31,16 @@ class Definition:
         Average precision is divided by the relevant slides among the first k (``relevant``, the paper), or by 5
         (``fixed``).
     short
-        An answer of fewer than k slides is right with more than ceil(k / 2) right ones (``>``, the paper), or with
-        that many (``>=``).
+        An answer of fewer than k slides is right with more than ceil(k / 2) right ones (``>``, the paper), with
+        that many (``>=``, the published program for slides), or never (``wrong``, the published program for patches).
     """
 
     divisor: Literal["relevant", "fixed"] = "relevant"
-    short: Literal[">", ">="] = ">"
+    short: Literal[">", ">=", "wrong"] = ">"
 
 
 PAPER, RELEASED = Definition(), Definition("fixed", ">=")
+RELEASED_PATCHES = Definition("fixed", "wrong")
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def majority_right(labels: ArrayLike, truth: ArrayLike, definition: Definition =
     """
     table, own = np.asarray(labels, np.int64), np.asarray(truth, np.int64)
     needed = -(-table.shape[1] // 2) + (definition.short == ">")
-    few_right = (table == own[:, None]).sum(axis=1) >= needed
+    few_right = ((table == own[:, None]).sum(axis=1) >= needed) & (definition.short != "wrong")
     short = (table == ABSENT).any(axis=1)
     return np.asarray(np.where(short, few_right, majority(table) == own), np.bool_)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from napari_fish.errors import FishError
-from napari_fish.evaluate.metrics import Definition
+from napari_fish.evaluate.metrics import RELEASED, RELEASED_PATCHES, Definition
 from napari_fish.names import MODES, RANKINGS, Mode, Ranking
 from napari_fish.search.params import SearchParams
 
@@ -65,8 +65,7 @@ class EvaluateParams:
         built with --store-codes.
     within
         A column such as site: each query is answered only from slides that share its value, as in the paper's
-        retrieval within an anatomic site. Matrices are then made for each value. The label weights of the ranking are
-        those of the whole database.
+        retrieval within an anatomic site. Matrices are then made for each value.
     where
         Filters on the slides that may be found, column=value or column!=value.
     query_where
@@ -74,13 +73,14 @@ class EvaluateParams:
     sample
         At most so many queries, drawn at random; None for every slide, or 2000 mosaics.
     threshold
-        θ_h in bits; None for the database's calibrated value.
+        θ_h in bits; None for what searches use: the database's calibrated value (``guided`` and ``released`` with the
+        paper's encoder: 128).
     fill
         Complete short answers from exact search in every mode, not in auto alone: tells what a mode adds to that.
     fixed_divisor
         Average precision is divided by 5, as in the published program, instead of the relevant slides among the first k.
     half_is_enough
-        A short answer is right with ceil(k / 2) right slides, as in the published program, instead of more.
+        A short answer is right with ceil(k / 2) right ones, as in the published program for slides, instead of more.
     seed
         For the sample and the bootstrap.
     jobs
@@ -171,6 +171,11 @@ class EvaluateParams:
         """Return how a user would search so, for timing: k slides with all their matches, all processors."""
         users = SearchParams()
         return replace(self.search(way, users.threads), k=self.k, matches=users.matches)
+
+
+def released_at(level: Level) -> Definition:
+    """Return what the published program counts as right: it judges short answers of slides and of patches otherwise."""
+    return RELEASED_PATCHES if level == "patch" else RELEASED
 
 
 def _ranking_of(mode: Mode) -> Ranking:

@@ -79,7 +79,7 @@ def _summary(e: Evaluation) -> str:
     way = "each answered without its own patient" + (", from another cohort" if e.queries else "")
     facts = [
         ("Asked", f"{asked}, {way}{_from_same(e)}"),
-        ("Searched", f"{e.n_slides} slides of {esc(e.database)}; threshold {e.threshold} bits"),
+        ("Searched", f"{e.n_slides} slides of {esc(e.database)}; {e.thresholds}"),
         ("Right means", f"the same {esc(e.target)}, of {len(e.labels)} different ones"),
         (
             "Chance level",
@@ -100,11 +100,7 @@ def _same(e: Evaluation) -> str:
 
 
 def _from_same(e: Evaluation) -> str:
-    return (
-        f", from slides of its own {esc(e.within)} alone (label weights are those of the whole database)"
-        if e.within
-        else ""
-    )
+    return f", from slides of its own {esc(e.within)} alone" if e.within else ""
 
 
 def _ways(e: Evaluation) -> str:
@@ -121,7 +117,7 @@ def _ways(e: Evaluation) -> str:
         '<p class="small soft">Fewer: answers with fewer slides than asked for. Recall: share of true neighbours '
         "within the threshold that the mode finds, on n mosaics that have any. Times are of single searches for queries already encoded.</p>"
         "<details><summary>By other definitions: those of the published program</summary>"
-        f"{_table(tables.definitions_table(e.ways, e.k, e.definition))}</details></div>"
+        f"{_table(tables.definitions_table(e.ways, e.k, e.definition, e.level))}</details></div>"
     )
 
 

@@ -37,6 +37,7 @@ def score_way(
     threshold: int,
     resamples: Resamples,
     definition: Definition = PAPER,
+    released: Definition = RELEASED,
     latency: Times | None = None,
     recall: Recall | None = None,
 ) -> WayScores:
@@ -57,21 +58,24 @@ def score_way(
     resamples
         Bootstrap of the questions.
     definition
-        What counts as right; the published program's is told besides.
+        What counts as right.
+    released
+        What the published program counts as right, which is told besides.
     latency, recall
         Measured elsewhere.
     """
     labels, truth = answers.labels(of_slide, k), questions.truth
     mmv, mmv_macro, mmv_each = resamples.scores(majority_right(labels, truth, definition))
     ap, ap_macro, ap_each = resamples.scores(average_precision(labels, truth, definition))
-    mmv_old, mmv_old_macro, mmv_old_each = resamples.scores(majority_right(labels, truth, RELEASED))
-    ap_old, ap_old_macro, ap_old_each = resamples.scores(average_precision(labels, truth, RELEASED))
+    mmv_old, mmv_old_macro, mmv_old_each = resamples.scores(majority_right(labels, truth, released))
+    ap_old, ap_old_macro, ap_old_each = resamples.scores(average_precision(labels, truth, released))
     top1, top1_macro, top1_each = resamples.scores(first_right(labels, truth))
     topk, topk_macro, topk_each = resamples.scores(any_right(labels, truth))
     return WayScores(
         name=way.name,
         mode=way.mode,
         ranking=way.ranking,
+        threshold=threshold,
         mmv=mmv,
         mmv_macro=mmv_macro,
         map=ap,

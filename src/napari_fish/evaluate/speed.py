@@ -88,7 +88,7 @@ def growing(
 ) -> Iterator[SpeedRow]:
     """Time searches over growing random parts of a database.
 
-    Each part is a database of its own, in memory; the threshold is the same for all.
+    Each part is a database of its own, in memory; the threshold of a mode is the same for all.
 
     Parameters
     ----------
@@ -107,11 +107,11 @@ def growing(
     order = np.random.default_rng(seed).permutation(alive)
     sizes = sorted({max(1, len(order) >> step) for step in range(STEPS)})
     queries = queries_of(source, sample_of(questions, TIMED, seed))
-    fixed = replace(params, threshold=threshold_of(store, params.threshold)[0])
+    ways = _each_mode(store, params)
     for size in sizes:
         part = MemoryStore(store.words, (_taken(store, int(i)) for i in np.sort(order[:size])))
         part.train_cells(ClusterParams(), threads=params.threads)
-        yield from _rows(part, "part of the database", size, queries, fixed, seed, should_stop)
+        yield from _rows(part, "part of the database", size, queries, ways, seed, should_stop)
 
 
 def augmented(
@@ -144,7 +144,7 @@ def augmented(
     should_stop
         Asked before each slide and each search.
     """
-    fixed = replace(params, threshold=threshold_of(store, params.threshold)[0])
+    ways = _each_mode(store, params)
     queries = queries_of(source, sample_of(questions, TIMED, seed))
     living = np.flatnonzero(store.slides.alive & (store.mosaics_per_slide > 0)).tolist()
     for factor in (1, *factors):
@@ -158,7 +158,7 @@ def augmented(
             )
         grown = MemoryStore(store.words, slides)
         grown.train_cells(ClusterParams(), threads=params.threads)
-        yield from _rows(grown, f"{COPIES} x{factor}", len(living), queries, fixed, seed, should_stop)
+        yield from _rows(grown, f"{COPIES} x{factor}", len(living), queries, ways, seed, should_stop)
 
 
 def noisy_copies(
@@ -194,16 +194,23 @@ def _taken(store: Store, number: int) -> EncodedSlide:
     return EncodedSlide(store.slides[number], keys, barcodes, boxes)
 
 
+def _each_mode(store: Store, params: SearchParams) -> list[SearchParams]:
+    """Return every mode with the threshold it has in the whole database: parts and copies of it have none of their own."""
+    return [
+        replace(params, mode=mode, threshold=threshold_of(store, params.threshold, mode)[0])
+        for mode in _MODES
+    ]
+
+
 def _rows(
     store: MemoryStore,
     what: str,
     slides: int,
     queries: Sequence[Query],
-    params: SearchParams,
+    ways: Sequence[SearchParams],
     seed: int,
     should_stop: ShouldStop | None,
 ) -> Iterator[SpeedRow]:
-    ways = [replace(params, mode=mode) for mode in _MODES]
     dice = np.random.default_rng(seed)
     single = [_one_mosaic(query, int(dice.integers(len(query)))) for query in queries]
     patch = time_searches(store, single, [replace(way, ranking="label-free") for way in ways], should_stop)

@@ -20,6 +20,7 @@ from napari_fish.evaluate.params import EvaluateParams, Level, Way
 from napari_fish.evaluate.running import ask_all
 from napari_fish.evaluate.speed import TIMED, augmented, growing, sample_of, time_searches
 from napari_fish.evaluate.values import SpeedRow, Times
+from napari_fish.names import MODES
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.recall import Recall, measure_recall
 
@@ -52,8 +53,8 @@ class Run:
             for name in ("target", "within", "where", "query_where", "sample", "threshold", "fill", "seed")
         }
         contents = [content_of(one) for one in (store, source)] if cache is not None else []
-        threshold = threshold_of(store, params.threshold)[0]
-        self.cache = Cache(cache, {**asked, "level": level, "contents": contents, "bits": threshold})
+        thresholds = [threshold_of(store, params.threshold, mode)[0] for mode in MODES]
+        self.cache = Cache(cache, {**asked, "level": level, "contents": contents, "bits": thresholds})
         extra = params.speed + params.augment
         self._total = _ASK + _TIME + extra * _ASK
         self._done = 0

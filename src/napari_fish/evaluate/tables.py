@@ -39,13 +39,13 @@ def ways_table(ways: Sequence[WayScores], k: int, level: str) -> Table:
     return head, lines
 
 
-def definitions_table(ways: Sequence[WayScores], k: int, definition: Definition) -> Table:
+def definitions_table(ways: Sequence[WayScores], k: int, definition: Definition, level: str) -> Table:
     """Return the definitions in use and those of the published program side by side."""
     short = f"mMV@{k}, short answers need {'more than ⌈k/2⌉' if definition.short == '>' else '⌈k/2⌉'}"
     divided = (
         f"mAP@{k}, divided by {'the relevant ones' if definition.divisor == 'relevant' else FIXED_DIVISOR}"
     )
-    head = ["", f"{short}: macro", "all", "⌈k/2⌉ (released): macro", "all",
+    head = ["", f"{short}: macro", "all", f"{'are wrong' if level == 'patch' else '⌈k/2⌉'} (released): macro", "all",
             f"{divided}: macro", "all", f"{FIXED_DIVISOR} (released): macro", "all"]  # fmt: skip
     return head, [
         [

@@ -84,10 +84,13 @@ class WayScores:
     ----------
     name, mode, ranking
         What was asked for.
+    threshold
+        θ_h in bits, as this mode uses it.
     mmv, mmv_macro, map, map_macro
         Over all queries and averaged over labels, as the paper defines them unless another definition was chosen.
     mmv_released, mmv_released_macro, map_released, map_released_macro
-        As the published program computes them: short answers right with ceil(k / 2), precision divided by 5.
+        As the published program computes them: short answers of slides right with ceil(k / 2), of patches wrong,
+        precision divided by 5.
     top1, topk, top1_macro, topk_macro
         First right; any of k right.
     short
@@ -109,6 +112,7 @@ class WayScores:
     name: str
     mode: str
     ranking: str
+    threshold: int
     mmv: Score
     mmv_macro: Score
     map: Score
@@ -233,7 +237,7 @@ class Evaluation:
     n_queries, n_slides, n_patients
         Queries, slides in the database, patients among the queries.
     threshold
-        θ_h in bits.
+        θ_h in bits of the first mode; every line of the tables has its own.
     labels
         The labels that queries have.
     chance
@@ -284,6 +288,16 @@ class Evaluation:
     def main(self) -> WayScores:
         """The line users get unless they choose: the first."""
         return self.ways[0]
+
+    @property
+    def thresholds(self) -> str:
+        """The thresholds in words: that of the first mode, and which modes have another."""
+        others: dict[int, list[str]] = {}
+        for way in (*self.ways, *self.ablation):
+            if way.threshold != self.threshold and way.mode not in others.setdefault(way.threshold, []):
+                others[way.threshold].append(way.mode)
+        said = [f"{', '.join(modes)}: {bits}" for bits, modes in others.items()]
+        return f"threshold {self.threshold} bits" + (f" ({'; '.join(said)})" if said else "")
 
     def save(self, path: Any) -> None:
         """Write the report as one HTML file."""

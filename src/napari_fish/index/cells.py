@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import Barcodes, frozen, in_threads
 from napari_fish.index.hamming import distances_into
 
@@ -107,6 +108,16 @@ class CellPart:
     def __post_init__(self) -> None:
         for name, dtype in (("starts", np.int32), ("rows", np.int32), ("far", np.uint16)):
             object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+        # Kernels make room for the largest cell and read from start to start: they look at nothing again.
+        edges, n = self.starts, len(self.rows)
+        if (
+            len(self.far) != n
+            or len(edges) < 2
+            or edges[0] != 0
+            or edges[-1] != n
+            or (edges[1:] < edges[:-1]).any()
+        ):
+            raise DatabaseError("The cells of a segment do not cover its rows one after the other.")
 
     @classmethod
     def of(cls, n_cells: int, cell: NDArray[np.int32], far: NDArray[np.int32] | None = None) -> CellPart:

@@ -14,6 +14,7 @@ from math import log2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import (
     Barcodes,
     Mask,
@@ -24,7 +25,7 @@ from napari_fish.index.arrays import (
     in_threads,
 )
 from napari_fish.index.cells import CellFinder, CellPart, binary_kmeans
-from napari_fish.index.codes import Codes, Room, in_memory
+from napari_fish.index.codes import Codes, Room, half, in_memory
 from napari_fish.index.exact import Block
 from napari_fish.index.hamming import pair_distances
 from napari_fish.index.probing import search_many
@@ -100,11 +101,22 @@ class ClusteredIndex:
         self.main, self.cells = main, cells
         self.delta = delta if delta is not None else Segment.empty(main.words)
         self.delta_cells = delta_cells or CellPart.of(len(self.centres), np.empty(0, np.int32))
+        self._check()
         self.finder = finder or CellFinder(self.centres)
         self._parts = tuple(
             (part.starts, part.rows, *segment.codes.arrays, segment.slides)
             for segment, part in ((self.main, self.cells), (self.delta, self.delta_cells))
         )
+
+    def _check(self) -> None:
+        """Refuse cells that are not those of the segments: a kernel would read and write where nothing is."""
+        n_cells, words = self.centres.shape
+        in_two = self.main.codes.tail.shape == (len(self.main), words - half(words))
+        if words != self.main.words or words != self.delta.words or not in_two:
+            raise DatabaseError("Centres and barcodes have not the same words.")
+        for segment, part in ((self.main, self.cells), (self.delta, self.delta_cells)):
+            if len(part.starts) != n_cells + 1 or len(part.rows) != len(segment):
+                raise DatabaseError("Cells, centres and rows do not fit each other.")
 
     @classmethod
     def train(

@@ -42,7 +42,8 @@ class GuidedParams:
     variant
         ``paper``: walk up from m and m+tC, then down from m-tC, distances below the threshold, the key m
         itself included. ``released``: walk down and up from m-tC, then from m+tC, t = 0..T-1, distances at
-        most the threshold, a seed's own key never visited.
+        most the threshold, a seed's own key never visited; from a seed below 0 up from the smallest key, where ``paper``
+        drops it.
     step
         C, the distance between seeds in key units.
     steps

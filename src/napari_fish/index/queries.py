@@ -70,7 +70,7 @@ def search_many(
 ) -> Any:  # fmt: skip
     """Search for each query; a part is (keys, offsets, head, tail, place, slides, directory).
 
-    Where a mask leaves few rows, these are ``listed[spans[mask, 0]:spans[mask, 1]]``; a mask without a list has -1. The last
+    ``walks`` and ``numbers`` are the plan of :meth:`~napari_fish.index.guided.GuidedParams.settings`. Where a mask leaves few rows, these are ``listed[spans[mask, 0]:spans[mask, 1]]``; a mask without a list has -1. The last
     three are room for as many keys as all walks may accept.
     """
     found = (found_rows, found_distances, np.zeros(1, np.int64))

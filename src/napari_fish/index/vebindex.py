@@ -51,11 +51,11 @@ def _search_one(
     cut = 0
     for walk in range(len(walks)):
         seed, step = key + walks[walk, 0], walks[walk, 1]
-        if seed < 0 or seed >= UNIVERSE:
+        if seed >= UNIVERSE or (seed < 0 and (paper or step < 0)):
             continue
-        current = seed
+        current = max(seed, np.int64(0))
         visited, skipped = 0, 0
-        own = paper and walks[walk, 0] == 0 and contains(tree, seed)
+        own = (seed < 0 or (paper and walks[walk, 0] == 0)) and contains(tree, current)
         while visited < limit:
             if own:
                 own = False

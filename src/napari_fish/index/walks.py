@@ -196,9 +196,10 @@ def search_one(
     up, down = np.int64(-1), np.int64(UNIVERSE)
     for walk in range(len(walks)):
         seed, step = key + walks[walk, 0], walks[walk, 1]
-        if seed < 0 or seed >= UNIVERSE:
+        if seed >= UNIVERSE or (seed < 0 and (paper or step < 0)):
             continue
         low = seed + 1 if step > 0 and not (paper and walks[walk, 0] == 0) else seed
+        low = max(low, np.int64(0))
         at = lower_bound(keys, directory, low) - (step < 0)
         more_at = lower_bound(more_keys, more_directory, low) - (step < 0)
         end = np.int64(len(keys)) if step > 0 else np.int64(-1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,13 +50,13 @@ def trace(
     mpp : float
         µm per level-0 px.
     """
-    from skimage.measure import approximate_polygon, find_contours
+    from skimage.measure import find_contours
 
     lines = find_contours(np.pad(piece, 1).astype(np.float32), 0.5, fully_connected="high")
     lines.sort(key=lambda line: -abs(_area(line)))
     rings = []
     for line in lines:
-        simple = approximate_polygon(line, TOLERANCE)
+        simple = line[simplified(line, TOLERANCE)]
         if len(simple) < 4:
             simple = line
         # find_contours counts from pixel centres, a level-0 position from the pixel's corner; the
@@ -65,6 +66,37 @@ def trace(
         rings.append(tuple((round(float(a), 1), round(float(b), 1)) for a, b in zip(x, y, strict=True)))
     area = float(piece.sum()) * scale[0] * scale[1] * mpp**2
     return Contour(rings[0], tuple(rings[1:]), round(area, 1))
+
+
+@numba.njit(nogil=True, cache=True)
+def simplified(line: NDArray[np.float64], tolerance: float) -> NDArray[np.bool_]:
+    """Return which points of a line, shape (n, 2), stay where none may stray by more than a tolerance.
+
+    Douglas and Peucker's rule; scikit-image's, which is not compiled, took longer than finding the tissue.
+    """
+    stays = np.zeros(len(line), np.bool_)
+    stays[0] = stays[-1] = True
+    stack = [(0, len(line) - 1)]
+    while stack:
+        start, end = stack.pop()
+        y, x = line[start]
+        down, across = line[end, 0] - y, line[end, 1] - x
+        length = np.hypot(down, across)
+        farthest, place = tolerance, -1
+        for i in range(start + 1, end):
+            dy, dx = line[i, 0] - y, line[i, 1] - x
+            along = dy * down + dx * across
+            if 0 < along < length * length:
+                distance = abs(dy * across - dx * down) / length
+            else:
+                distance = min(np.hypot(dy, dx), np.hypot(dy - down, dx - across))
+            if distance > farthest:
+                farthest, place = distance, i
+        if place >= 0:
+            stays[place] = True
+            stack.append((place, end))
+            stack.append((start, place))
+    return stays
 
 
 def within(contours: Sequence[Contour], dimensions: tuple[int, int]) -> tuple[Contour, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +66,6 @@ class _Area:
         self.size, self.dimensions = size, dimensions
         self.covered = np.zeros(tissue.labels.shape, bool)
         self.chosen: list[tuple[int, int]] = []
-        self.sums = _sums(tissue.labels > 0)
         self.full = (size / tissue.scale[0]) * (size / tissue.scale[1])
 
     def inside(self, places: NDArray[np.float64], axis: int) -> NDArray[np.int64]:
@@ -80,65 +80,83 @@ class _Area:
         last = np.round((places + self.size) / self.scale[axis]).astype(np.int64)
         return np.minimum(first, count), np.clip(last, 0, count)
 
-    def take(self, x: int, y: int) -> None:
+
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Where patches over a piece may lie: their corners, and the px of the overview that they begin and end at."""
+
+    xs: NDArray[np.int64]
+    ys: NDArray[np.int64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    top: NDArray[np.int64]
+    bottom: NDArray[np.int64]
+
+    def counted(self, mask: NDArray[np.bool_]) -> NDArray[np.int32]:
+        """Return how many px are set in each patch, shape (rows, columns); the mask begins where the first patch does."""
+        sums = np.zeros((mask.shape[0] + 1, mask.shape[1] + 1), np.int32)
+        np.cumsum(mask, axis=0, dtype=np.int32, out=sums[1:, 1:])
+        np.cumsum(sums[1:, 1:], axis=1, out=sums[1:, 1:])
+        below, above = sums[self.bottom - self.top[0]], sums[self.top - self.top[0]]
+        between = below - above
+        return np.asarray(between[:, self.right - self.left[0]] - between[:, self.left - self.left[0]])
+
+    def take(self, area: _Area, row: int, column: int) -> None:
         """Choose a patch."""
-        self.chosen.append((x, y))
-        (left,), (right,) = self.edges(np.array([x]), 0)
-        (top,), (bottom,) = self.edges(np.array([y]), 1)
-        self.covered[top:bottom, left:right] = True
+        area.chosen.append((int(self.xs[column]), int(self.ys[row])))
+        area.covered[self.top[row] : self.bottom[row], self.left[column] : self.right[column]] = True
 
 
 def _cover(area: _Area, label: int, box: tuple[slice, ...], least: float) -> None:
     """Choose the patches of one piece of tissue."""
     xs, on_grid_x = _positions(area, box[1], 0)
     ys, on_grid_y = _positions(area, box[0], 1)
+    places = _Places(xs, ys, *area.edges(xs, 0), *area.edges(ys, 1))
     # Only the piece's own surroundings are looked at, however large the slide.
-    top, left = int(area.edges(ys[:1], 1)[0][0]), int(area.edges(xs[:1], 0)[0][0])
-    bottom, right = int(area.edges(ys[-1:], 1)[1][0]), int(area.edges(xs[-1:], 0)[1][0])
-    near = (slice(top, bottom), slice(left, right))
+    near = (slice(places.top[0], places.bottom[-1]), slice(places.left[0], places.right[-1]))
     own = area.labels[near] == label
-    shares = _counted(area.sums, area, xs, ys) / area.full
-    held = _counted(_sums(own), area, xs, ys, (left, top))
+    shares = places.counted(area.labels[near] > 0) / area.full
+    held = places.counted(own)
     enough = min(least, OF_BEST * float(shares[2 * held >= held.max()].max()))
     for i, j in np.argwhere(np.outer(on_grid_y, on_grid_x) & (held > 0) & (shares >= enough)).tolist():
-        area.take(int(xs[j]), int(ys[i]))
+        places.take(area, i, j)
     missing = own & ~area.covered[near]
+    size = int(np.count_nonzero(own))
     # Thin ends of a large piece have no patch that is good enough; better a poor one than none.
     for limit, wanted in ((enough, ENOUGH), (enough / 2, NEEDED), (0.0, NEEDED)):
-        allowed = int((1 - wanted) * own.sum())
-        _fill(area, missing, (left, top), (xs, ys), shares >= limit, allowed, int(0.1 * own.sum()))
+        _fill(area, missing, places, shares >= limit, int((1 - wanted) * size), int(0.1 * size))
 
 
 def _fill(
     area: _Area,
     missing: NDArray[np.bool_],
-    origin: tuple[int, int],
-    places: tuple[NDArray[np.int64], NDArray[np.int64]],
+    places: _Places,
     good: NDArray[np.bool_],
     allowed: int,
     tolerable: int,
 ) -> None:
     """Choose the patches that hold most of what is missing, until no more than ``allowed`` px are."""
-    xs, ys = places
-    left_out = int(missing.sum())
+    left_out = int(np.count_nonzero(missing))
     if left_out <= allowed:
         return
-    gains = _counted(_sums(missing), area, xs, ys, origin)
+    gains = places.counted(missing)
     heap = [(-int(gains[i, j]), i, j) for i, j in np.argwhere((gains > 0) & good).tolist()]
     heapq.heapify(heap)
     while heap and left_out > allowed:
         promised, row, column = heapq.heappop(heap)
-        (first_x,), (last_x,) = (edge - origin[0] for edge in area.edges(xs[column : column + 1], 0))
-        (first_y,), (last_y,) = (edge - origin[1] for edge in area.edges(ys[row : row + 1], 1))
-        gain = int(missing[first_y:last_y, first_x:last_x].sum())
+        y, x = places.top[0], places.left[0]
+        inside = missing[
+            places.top[row] - y : places.bottom[row] - y, places.left[column] - x : places.right[column] - x
+        ]
+        gain = int(np.count_nonzero(inside))
         if gain < -promised:
             if gain:
                 heapq.heappush(heap, (-gain, row, column))
             continue
         if left_out <= tolerable and gain < LEAST_GAIN * area.full:
             break
-        area.take(int(xs[column]), int(ys[row]))
-        missing[first_y:last_y, first_x:last_x] = False
+        places.take(area, row, column)
+        inside[:] = False
         left_out -= gain
 
 
@@ -154,23 +172,3 @@ def _positions(area: _Area, span: slice, axis: int) -> tuple[NDArray[np.int64], 
     every = start + area.size / STEPS * np.arange(1 - STEPS, STEPS * count)
     places = np.union1d(area.inside(every, axis), grid)
     return places, np.isin(places, grid)
-
-
-def _sums(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return how many pixels are set above and to the left of each corner."""
-    return np.pad(mask.astype(np.int64).cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
-
-
-def _counted(
-    sums: NDArray[np.int64],
-    area: _Area,
-    xs: NDArray[np.int64],
-    ys: NDArray[np.int64],
-    origin: tuple[int, int] = (0, 0),
-) -> NDArray[np.int64]:
-    """Return how many pixels are set in each patch, shape (rows, columns)."""
-    left, right = (edge - origin[0] for edge in area.edges(xs, 0))
-    top, bottom = (edge - origin[1] for edge in area.edges(ys, 1))
-    return np.asarray(
-        sums[bottom][:, right] - sums[top][:, right] - sums[bottom][:, left] + sums[top][:, left], np.int64
-    )

@@ -43,17 +43,15 @@ def feature_collection(mosaic: Mosaic, everything: bool = False) -> dict[str, An
         )
         for contour in mosaic.contours
     ]
-    features += [_patch(patch, mosaic.patch_size, "Mosaic") for patch in mosaic.patches]
+    features += [_patch(patch, mosaic, "Mosaic") for patch in mosaic.patches]
     if everything:
         chosen = {(patch.x, patch.y) for patch in mosaic.patches}
         features += [
-            _patch(patch, mosaic.patch_size, "Candidate")
+            _patch(patch, mosaic, "Candidate")
             for patch in mosaic.candidates
             if (patch.x, patch.y) not in chosen
         ]
-        features += [
-            _patch(patch, mosaic.patch_size, f"Left out: {REASONS[patch.reason]}") for patch in mosaic.dropped
-        ]
+        features += [_patch(patch, mosaic, f"Left out: {REASONS[patch.reason]}") for patch in mosaic.dropped]
     return {"type": "FeatureCollection", "features": features}
 
 
@@ -64,8 +62,11 @@ def colour_of(patch: Patch) -> tuple[int, int, int]:
     return CLUSTER_COLOURS[patch.cluster % len(CLUSTER_COLOURS)]
 
 
-def _patch(patch: Patch, size: int, name: str) -> dict[str, Any]:
-    left, top, right, bottom = patch.x, patch.y, patch.x + size, patch.y + size
+def _patch(patch: Patch, mosaic: Mosaic, name: str) -> dict[str, Any]:
+    """Return the part of a patch that lies on the slide: those of the paper may hang over its edge."""
+    width, height = mosaic.dimensions
+    left, top = max(0, patch.x), max(0, patch.y)
+    right, bottom = min(width, patch.x + mosaic.patch_size), min(height, patch.y + mosaic.patch_size)
     ring: list[list[float]] = [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]]
     values: dict[str, float] = {"white": patch.white, "artefact": patch.artefact, "focus": patch.focus}
     if not patch.reason:

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from napari_fish.mosaic.windows import closed, densities, grown, mean_and_texture, opened, tightened
+
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float32]
 WINDOW_UM = 40.0
@@ -41,9 +43,11 @@ INK_DENSITY = 0.35
 FLAT, STREAKY = 0.05, 0.2
 """Texture over density of what is surely no tissue, and of ink at most."""
 RIM = 0.35
-"""Share of the density beside it that the rim of tissue has."""
-SAMPLE = 200_000
-"""Pixels of glass that are enough to know its colour."""
+"""What at the rim is paler than this share of the densest two px around is the blur of an overview."""
+SAMPLE = 20_000
+"""Pixels that are enough to know the colour of glass, or what half of them have."""
+LIGHT = np.log((np.arange(256, dtype=np.float32) + SOFTENING) / (255 + SOFTENING))
+"""Logarithm of the light that an intensity stands for, as a share of white."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +58,8 @@ class Overview:
     ----------
     density : ndarray of float32, shape (rows, columns, 3)
         Optical density over the glass beside it (natural logarithm), in red, green and blue.
+    dark : ndarray of float32, shape (rows, columns)
+        The greatest of the three.
     texture : ndarray of float32, shape (rows, columns)
         Standard deviation of the logarithm of light in a square of `WINDOW_UM`.
     glass : float
@@ -63,6 +69,7 @@ class Overview:
     """
 
     density: Floats
+    dark: Floats
     texture: Floats
     glass: float
     noise: float
@@ -70,81 +77,65 @@ class Overview:
 
 def measure(rgb: NDArray[np.uint8], um: float) -> Overview:
     """Measure density and texture of an overview of ``um`` µm a px, shape (rows, columns, 3)."""
-    light = np.log((rgb.astype(np.float32) + SOFTENING) / (255 + SOFTENING))
-    window = max(3, 2 * round(WINDOW_UM / um / 2) + 1)
-    mean = np.empty_like(light)
-    variance = np.zeros(light.shape[:2], np.float32)
-    for channel in range(3):
-        ndimage.uniform_filter(light[..., channel], window, output=mean[..., channel])
-        variance += ndimage.uniform_filter(light[..., channel] ** 2, window) - mean[..., channel] ** 2
-    texture = np.sqrt(np.maximum(variance / 3, 0))
-    bright = (mean[..., 0] + mean[..., 1] + mean[..., 2]) / 3
+    mean, texture = mean_and_texture(rgb, LIGHT, max(3, 2 * round(WINDOW_UM / um / 2) + 1))
+    bright = mean @ np.full(3, 1 / 3, np.float32)
     smooth = texture < SMOOTH
     # What is smooth but darker than most of what is not is a border or a shadow.
-    level = np.quantile(bright[~smooth], 0.75) if not smooth.all() else -np.inf
+    level = _quantile(bright[~smooth], 0.75) if not smooth.all() else -np.inf
     glass = smooth & (bright > max(level, LEAST_LIGHT))
     share = float(glass.mean())
     if share < LEAST_GLASS:
-        return Overview(-light, texture, 0.0, 0.0)
-    glass &= bright > np.quantile(bright[glass], 0.9) - 0.25
-    noise = float(np.median(texture[glass]))
-    density = _light_of(mean, glass) - light
-    return Overview(density, texture, share, noise)
+        density, dark = densities(rgb, LIGHT, np.zeros((6, 3)))
+        return Overview(density, dark, texture, 0.0, 0.0)
+    glass &= bright > _quantile(bright[glass], 0.9) - 0.25
+    noise = _quantile(texture[glass], 0.5)
+    density, dark = densities(rgb, LIGHT, _light_of(mean, glass))
+    return Overview(density, dark, texture, share, noise)
 
 
-def _light_of(mean: Floats, glass: Mask) -> Floats:
-    """Return the light that the glass would let through at every place: a smooth field, shape (rows, columns, 3)."""
-    rows, columns = np.nonzero(glass)
-    step = max(1, len(rows) // SAMPLE)
-    rows, columns = rows[::step], columns[::step]
-    values = mean[rows, columns]
+def _light_of(mean: Floats, glass: Mask) -> NDArray[np.float64]:
+    """Return the light that the glass would let through: a smooth field, as :func:`densities` takes it."""
     height, width = glass.shape
+    places = np.flatnonzero(glass)
+    count = len(places)
+    rows, columns = np.divmod(places[:: max(1, count // SAMPLE)], width)
+    values = mean[rows, columns]
     # A curved field needs glass on most sides; with less, what is left of tissue would bend it.
     seen = [np.ptp(rows) / max(1, height - 1), np.ptp(columns) / max(1, width - 1)]
-    curved = min(seen) > 0.6 and glass.mean() > 0.1
+    curved = min(seen) > 0.6 and count > 0.1 * glass.size
     y, x = 2 * rows / max(1, height - 1) - 1, 2 * columns / max(1, width - 1) - 1
-    keep = np.ones(len(rows), bool)
-    terms = _terms(y, x, curved)
+    one = np.ones(len(y))
+    terms = np.stack([one, y, x, y * y, x * x, x * y] if curved else [one], axis=1)
+    keep = one > 0
     for _ in range(4):
         fit = np.linalg.lstsq(terms[keep], values[keep], rcond=None)[0]
         off = (values - terms @ fit).mean(axis=1)
         keep = np.abs(off) < max(0.01, 2.5 * float(np.median(np.abs(off))))
-    grid_y, grid_x = np.linspace(-1, 1, height), np.linspace(-1, 1, width)
-    result = np.empty((height, width, 3), np.float32)
-    for row, place in enumerate(grid_y):
-        result[row] = _terms(np.full(width, place), grid_x, curved) @ fit
-    return result
+    return np.pad(fit, ((0, 6 - len(fit)), (0, 0))).astype(np.float64)
 
 
-def _terms(y: NDArray[np.float64], x: NDArray[np.float64], curved: bool) -> NDArray[np.float64]:
-    one = np.ones(len(y))
-    return np.stack([one, y, x, y * y, x * x, x * y] if curved else [one], axis=1)
+def _quantile(values: Floats, share: float) -> float:
+    """Return a quantile of many values, of some of them where they are more than enough."""
+    return float(np.quantile(values[:: max(1, len(values) // SAMPLE)], share))
 
 
 def find_tissue(seen: Overview, um: float, sensitivity: float = 1.0) -> Mask:
     """Return where there is tissue on an overview of ``um`` µm a px; all False where there is none."""
-    dark = np.maximum(np.maximum(seen.density[..., 0], seen.density[..., 1]), seen.density[..., 2])
+    dark = seen.dark
     textured = seen.texture > texture_level(seen) / sensitivity
     if seen.glass and textured.any():
-        typical = float(np.median(dark[textured]))
+        typical = _quantile(dark[textured], 0.5)
         dense = dark > max(10 * LEAST_DENSITY, DENSE * typical)
         mask = (textured | dense) & (dark > max(LEAST_DENSITY / sensitivity, OF_TYPICAL * typical))
     else:
         mask = textured
     ink = _ink(seen, dark, mask, um)
-    mask = _closed(mask & ~ink, CLOSE_UM / um)
+    mask = closed(mask & ~ink, _px(CLOSE_UM, um))
     gap = FILL_MM2 * 1e6 / um**2
     # On a picture no larger than a few such gaps, a speck of dust must not make tissue of all the glass around it.
-    if gap < mask.size / 8 or _opened(mask, OPEN_UM / um).any():
+    if gap < mask.size / 8 or opened(mask, _px(OPEN_UM, um)).any():
         mask |= _small(~mask, min(gap, mask.size / 2))
-    return _tightened(_opened(mask & ~ink, OPEN_UM / um), dark)
-
-
-def _tightened(mask: Mask, dark: Floats) -> Mask:
-    """Leave out what at the rim is paler than `RIM` of the densest two px around: the blur of an overview."""
-    inner = ndimage.minimum_filter(mask, 5, mode="nearest")
-    strongest = ndimage.maximum_filter(dark, 5)
-    return np.asarray(mask & (inner | (dark >= RIM * strongest)))
+    return np.asarray(tightened(opened(mask & ~ink, _px(OPEN_UM, um)), dark, RIM))
 
 
 def _small(mask: Mask, area: float) -> Mask:
@@ -160,7 +151,7 @@ def texture_level(seen: Overview) -> float:
     if not seen.glass:
         return LEAST_TEXTURE
     rough = seen.texture[seen.texture > max(3 * seen.noise, LEAST_TEXTURE)]
-    typical = float(np.quantile(rough, 0.75)) if len(rough) else LEAST_TEXTURE
+    typical = _quantile(rough, 0.75) if len(rough) else LEAST_TEXTURE
     return max(LEAST_TEXTURE, 3 * seen.noise, float(np.sqrt(max(seen.noise, 0.001) * typical)))
 
 
@@ -174,28 +165,8 @@ def _ink(seen: Overview, dark: Floats, mask: Mask, um: float) -> Mask:
     streaky = cold & (seen.texture < STREAKY * dark)
     if streaky[mask].mean() > 0.5 if mask.any() else True:
         streaky = flat
-    return _grown(_opened(streaky, 24 / um), 24 / um) & (cold | flat)
+    return grown(opened(streaky, _px(24, um)), _px(24, um)) & (cold | flat)
 
 
-def _grown(mask: Mask, width: float) -> Mask:
-    return np.asarray(ndimage.maximum_filter(mask, max(1, round(width))))
-
-
-def _closed(mask: Mask, width: float) -> Mask:
-    """Close gaps up to ``width`` px; the border closes nothing."""
-    side = max(1, round(width))
-    padded = np.pad(mask, side, mode="edge")
-    closed = ndimage.minimum_filter(
-        ndimage.maximum_filter(padded, side), side, origin=-1 if side % 2 == 0 else 0
-    )
-    return np.asarray(closed[side:-side, side:-side] | mask)
-
-
-def _opened(mask: Mask, width: float) -> Mask:
-    """Leave out what is narrower than ``width`` px; the border cuts nothing."""
-    side = max(1, round(width))
-    padded = np.pad(mask, side, mode="edge")
-    opened = ndimage.maximum_filter(
-        ndimage.minimum_filter(padded, side), side, origin=-1 if side % 2 == 0 else 0
-    )
-    return np.asarray(opened[side:-side, side:-side] & mask)
+def _px(length: float, um: float) -> int:
+    return max(1, round(length / um))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.mosaic.artefacts import Measured, Measurer
-from napari_fish.mosaic.contours import Contour, within
+from napari_fish.mosaic.contours import within
 from napari_fish.mosaic.covering import covering_patches
 from napari_fish.mosaic.grid import Block, blocks, centred_patch, patch_size, patches_on
 from napari_fish.mosaic.judge import doubtful, judged, patch_of
@@ -17,14 +17,13 @@ from napari_fish.mosaic.masks import MaskLike, tissue_from_mask
 from napari_fish.mosaic.params import MosaicParams
 from napari_fish.mosaic.reading import Progress, ShouldStop, known_mpp, overlapped
 from napari_fish.mosaic.released import by_columns, without_single_patches
+from napari_fish.mosaic.represented import brought_back, tissue_after_all
 from napari_fish.mosaic.select import colour_clusters, representatives
 from napari_fish.mosaic.tissue import Tissue, segment
 from napari_fish.mosaic.values import Mosaic, Patch
 from napari_fish.slides import Slide
 from napari_fish.slides.bicubic import read_bicubic, resized_bicubic
 
-TOUCHED = 0.2
-"""A patch with less than this share of a piece of tissue only touches it."""
 BLOCK_PX = 1024
 """Side of a block read at once, in px as read: wide enough that few tiles are decoded twice."""
 
@@ -82,6 +81,7 @@ def make_mosaic(
     reader = _Reader(slide, Measurer(params), size)
     measured = reader.measure(corners, report, should_stop, threads)
     patches, rescued = judged(slide.path, places, measured, params)
+    patches = brought_back(tissue, patches, size)
     kept = np.array([i for i, patch in enumerate(patches) if not patch.reason])
     histograms = np.stack([measured[i].histogram for i in kept])
     clusters = colour_clusters(histograms, params.clusters, params.n_init, params.seed)
@@ -96,7 +96,7 @@ def make_mosaic(
         patches=tuple(chosen),
         candidates=tuple(candidates),
         dropped=tuple(patch for patch in patches if patch.reason),
-        contours=within(_tissue_after_all(tissue, patches, size), slide.dimensions),
+        contours=within(tissue_after_all(tissue, patches, size), slide.dimensions),
         params=replace(params, tissue=tissue.params),
         retried=tissue.retried,
         rescued=rescued,
@@ -118,23 +118,6 @@ def patch_corners(
             corners = without_single_patches(slide, corners)
     # Where every piece is too small for the grid, what tissue there is must still be represented.
     return corners if any(len(grid) for grid in corners) else [centred_patch(tissue, size)]
-
-
-def _tissue_after_all(tissue: Tissue, patches: Sequence[Patch], size: int) -> tuple[Contour, ...]:
-    """Return the outlines without those of pen strokes and dirt on bare glass: pieces that have no other patch."""
-    if not any(patch.reason in ("ink", "debris") for patch in patches):
-        return tissue.contours
-    pixels = np.bincount(tissue.labels.ravel(), minlength=len(tissue.contours) + 1)[1:]
-    held, dirty = np.zeros_like(pixels), np.zeros_like(pixels)
-    for patch in patches:
-        left, top = round(patch.x / tissue.scale[0]), round(patch.y / tissue.scale[1])
-        right, bottom = round((patch.x + size) / tissue.scale[0]), round((patch.y + size) / tissue.scale[1])
-        inside = tissue.labels[max(0, top) : bottom, max(0, left) : right]
-        (dirty if patch.reason in ("ink", "debris") else held)[:] += np.bincount(
-            inside.ravel(), minlength=len(pixels) + 1
-        )[1:]
-    real = (held >= TOUCHED * pixels) | (dirty < 0.5 * pixels)
-    return tuple(c for c, is_real in zip(tissue.contours, real.tolist(), strict=True) if is_real)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from napari_fish.errors import NoTissue
 from napari_fish.mosaic.contours import Contour, trace
 from napari_fish.mosaic.glass import find_tissue, measure
 from napari_fish.mosaic.params import TissueParams
+from napari_fish.mosaic.pieces import stained
 from napari_fish.mosaic.reading import ShouldStop, known_mpp, overlapped
 from napari_fish.mosaic.released import best_level, opencv_close, opencv_saturation, read_whole_level
 from napari_fish.slides import Slide
@@ -20,7 +21,7 @@ from napari_fish.slides import Slide
 Mask = NDArray[np.bool_]
 FINE_UM, COARSE_UM = 8.0, 16.0
 """µm a px of the overview on which tissue is told from glass: of small slides, and of the largest."""
-MOST_PIXELS = 600_000
+MOST_PIXELS = 400_000
 """Px of an overview, as long as that is not coarser than `COARSE_UM`."""
 LEAST_PIXELS = 256
 """Px along the longer side of an overview, where the slide has so many."""
@@ -51,6 +52,8 @@ class Tissue:
         The parameters that found it, after any retry.
     retried : bool
         Whether the parameters asked for found nothing, and gentler ones did.
+    sure : ndarray of bool, shape (rows, columns), or None
+        Where the many hues of stained tissue are; None where that was not asked.
     """
 
     labels: NDArray[np.int32]
@@ -59,6 +62,7 @@ class Tissue:
     contours: tuple[Contour, ...]
     params: TissueParams
     retried: bool = False
+    sure: Mask | None = None
 
 
 def segment(
@@ -125,8 +129,13 @@ def _beside_glass(
     gentler = replace(params, min_tissue=min(params.min_tissue, 1.0))
     for attempt in (params, gentler) if params.retry else (params,):
         tissue = regions(mask, (um / mpp, um / mpp), attempt, unit, mpp)
-        if tissue is not None:
-            return replace(tissue, retried=attempt != params)
+        if tissue is None:
+            continue
+        sure, dirt = stained(seen, tissue.labels, len(tissue.contours))
+        if dirt.any():
+            clean = mask & ~np.concatenate([[False], dirt])[tissue.labels]
+            tissue = regions(clean, tissue.scale, attempt, unit, mpp) or tissue
+        return replace(tissue, retried=attempt != params, sure=sure)
     if mask.any():
         found = float(mask.sum()) / unit
         reason = (

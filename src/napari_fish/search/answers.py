@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,46 +38,72 @@ def rank(
     query: Query,
     p: SearchParams,
     threshold: int,
+    mask: Mask | None,
     more: Callable[[Mask, int], NeighbourLists],
 ) -> Answer:
-    """Rank the slides of a query's neighbours; ``more`` is as in :func:`nearest_slides`."""
+    """Rank the slides of a query's neighbours; ``mask`` says which slides may be returned, ``more`` is as in :func:`nearest_slides`."""
     codes, names = store.slides.codes(p.target)
     slides = store.slides_of(lists.rows)
     ranking = p.ranking
     if ranking == "auto":
-        labelled = len(slides) > 0 and (codes[slides] >= 0).mean() >= _LABELLED
-        ranking = "fish" if labelled and len(query) > 1 else "label-free"
+        # What was liked does not change the kind of ranking: the query's own mosaics decide.
+        mine = slides[: lists.offsets[query.own]]
+        labelled = len(mine) > 0 and (codes[mine] >= 0).mean() >= _LABELLED
+        ranking = "fish" if labelled and query.own > 1 else "label-free"
     if ranking == "label-free":
         longest = None if p.mode in ("guided", "released") else p.neighbours
         near = nearest_slides(
             store, query, lists, p.k, longest=longest, beyond=threshold + 1, more=more, threads=p.threads
         )
-        return by_distance(near)
-    weights = label_weights(np.bincount(codes[codes >= 0], minlength=len(names)), p.label_weight_sum)
-    ranked = rank_slides(lists, slides, codes, weights, VARIANTS[ranking], threshold, query.weights)
+        return by_distance(query, near)
+    variant = VARIANTS[ranking]
+    weights, void = _label_weights(store, p, mask, len(names))
+    ranked = rank_slides(lists, slides, codes, weights, variant, threshold, query.weights, query.own)
+    if void and variant.weighted and not variant.released:
+        ranked = replace(ranked, skipped=(*ranked.skipped, void))
     kept = np.ones(len(lists), np.bool_)
     kept[list(ranked.dropped)] = False
     return Answer(
         ranked.slides,
         ranked.distances.astype(np.float64),
         ranked.entropies,
-        _explain(ranking, lists, ranked, names),
+        _explain(ranking, query, lists, ranked, names),
         kept,
         lists,
     )
 
 
-def by_distance(near: Nearest) -> Answer:
+def _label_weights(
+    store: Store, p: SearchParams, mask: Mask | None, n_labels: int
+) -> tuple[NDArray[np.float64], str]:
+    """Weigh the labels of the slides that may be returned; say so where that comes to nothing."""
+    given = store.mosaics_per_slide > 0
+    codes = store.slides.codes(p.target)[0][given if mask is None else given & mask]
+    counts = np.bincount(codes[codes >= 0], minlength=n_labels)
+    labels = int((counts > 0).sum())
+    total = p.label_weight_sum(labels)
+    weights = label_weights(counts, total)
+    if not labels or weights.max() >= 1:
+        return weights, ""
+    return weights, (
+        f"weighing labels by rarity (a sum of {total:g} over {labels} labels leaves each weight below 1, "
+        "and what is below 1 is raised to 1)"
+    )
+
+
+def by_distance(query: Query, near: Nearest) -> Answer:
     """Make an answer of slides that were ranked by distance alone."""
     fates = tuple(
-        ListFate(i, int(n), None, None, "", {}, "kept" if n else "empty")
+        ListFate(i, int(n), None, None, "", {}, "kept" if n else "empty", liked=query.origins[i])
         for i, n in enumerate(near.lists.lengths)
     )
     nothing, all_kept = np.full(len(near.slides), np.nan), np.ones(len(near.lists), np.bool_)
     return Answer(near.slides, near.medians, nothing, Explanation("label-free", fates), all_kept, near.lists)
 
 
-def _explain(ranking: str, lists: NeighbourLists, ranked: Ranked, names: list[str]) -> Explanation:
+def _explain(
+    ranking: str, query: Query, lists: NeighbourLists, ranked: Ranked, names: list[str]
+) -> Explanation:
     counted: list[dict[str, float]] = [{} for _ in range(len(lists))]
     where, label = np.nonzero(ranked.votes.counts)
     for i, j, n in zip(
@@ -98,6 +124,7 @@ def _explain(ranking: str, lists: NeighbourLists, ranked: Ranked, names: list[st
                 counted[i],
                 fate,  # type: ignore[arg-type]
                 reason,
+                query.origins[i],
             )
         )
     said = names[ranked.prediction] if ranked.prediction >= 0 else ""
@@ -117,7 +144,7 @@ def slide_hits(
     slides = store.slides_of(lists.rows)
     of_list = np.repeat(np.arange(len(lists)), lists.lengths)
     useful = np.flatnonzero(answer.kept[of_list] & np.isin(slides, chosen))
-    useful = useful[np.argsort(lists.distances[useful], kind="stable")]
+    useful = useful[np.lexsort([lists.distances[useful], of_list[useful] >= query.own])]
     hits = []
     for i, slide in enumerate(chosen.tolist()):
         record = store.slides[slide]
@@ -145,7 +172,15 @@ def _matches(
 ) -> tuple[Hit, ...]:  # fmt: skip
     near = lists.distances[at].tolist()
     return tuple(
-        Hit(i, Box(*query.boxes[i].tolist()), record.box, record.row, distance, _percentile(store, distance))
+        Hit(
+            i,
+            Box(*query.boxes[i].tolist()),
+            record.box,
+            record.row,
+            distance,
+            _percentile(store, distance),
+            query.origins[i],
+        )
         for i, record, distance in zip(of_list[at].tolist(), store.records(lists.rows[at]), near, strict=True)
     )
 

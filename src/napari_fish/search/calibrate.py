@@ -23,7 +23,9 @@ def calibrate(store: Store, *, pairs: int = PAIRS, seed: int = 0) -> Calibration
     """Measure the distances of random pairs of mosaics from different patients.
 
     A slide without a known patient counts as a patient of its own. With a single patient pairs come from
-    different slides, with a single slide from anywhere in it; the result says so.
+    different slides, with a single slide from anywhere in it; the result says so. Copies of a slide are never paired
+    with one another, and pairs of the very same barcode never count: they tell of how files were copied, or of what is
+    blank, not of how near chance comes, and one in a thousand of them would make the threshold 0.
 
     Parameters
     ----------
@@ -37,19 +39,39 @@ def calibrate(store: Store, *, pairs: int = PAIRS, seed: int = 0) -> Calibration
     if store.mosaics_per_slide[store.slides.alive].sum() < 2:
         raise DatabaseError("A threshold needs at least two mosaics: build the database first.")
     patients = store.slides.codes("patient")[0].astype(np.int64)
+    owner: NDArray[np.int64] | None
     owner = np.where(patients >= 0, patients, len(patients) + np.arange(len(patients)))
     used = store.slides.alive & (store.mosaics_per_slide > 0)
-    note = ""
-    if len(np.unique(owner[used])) < 2:
-        owner = np.arange(len(owner))
-        note = "All mosaics are of one patient: random pairs come from different slides."
-        if used.sum() < 2:
-            return _calibration(store, None, pairs, seed, "Only one slide: random pairs come from within it.")
-    return _calibration(store, owner, pairs, seed, note)
+    copies = _copies(store)
+    kinds, note = len(np.unique(copies[used])), ""
+    if kinds < used.sum():
+        note = f"{int(used.sum()) - kinds} slides are copies of others: random pairs leave copies of a slide out."
+    if kinds < 2:
+        owner, note = None, "Only one slide: random pairs come from within it."
+    elif len(np.unique(owner[used])) < 2:
+        owner, note = copies, "All mosaics are of one patient: random pairs come from different slides."
+    return _calibration(store, owner, copies, pairs, seed, note)
+
+
+def _copies(store: Store) -> NDArray[np.int64]:
+    """Return which slides are copies of one another: they share a number.
+
+    Copies have as many mosaics, and the same barcodes under their smallest and their largest key; to compare all would
+    mean to read the whole database.
+    """
+    rows = living_rows(store)
+    slides = store.slides_of(rows)
+    first, last = np.zeros((2, len(store.slides)), np.int64)
+    last[slides] = rows
+    first[slides[::-1]] = rows[::-1]
+    looks = np.column_stack(
+        [store.mosaics_per_slide.astype(np.uint64), store.barcodes(first), store.barcodes(last)]
+    )
+    return np.unique(looks, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def _calibration(
-    store: Store, owner: NDArray[np.int64] | None, pairs: int, seed: int, note: str
+    store: Store, owner: NDArray[np.int64] | None, copies: NDArray[np.int64], pairs: int, seed: int, note: str
 ) -> Calibration:  # fmt: skip
     dice, rows = np.random.default_rng(seed), living_rows(store)
     found: list[NDArray[np.int64]] = []
@@ -58,10 +80,11 @@ def _calibration(
         left, right = rows[dice.integers(0, len(rows), (2, max(1000, missing)))]
         apart = left != right
         if owner is not None:
-            apart = owner[store.slides_of(left)] != owner[store.slides_of(right)]
-        left, right = left[apart][:missing], right[apart][:missing]
-        found.append(pair_distances(store.barcodes(left), store.barcodes(right)).astype(np.int64))
-        missing -= len(left)
+            one, other = store.slides_of(left), store.slides_of(right)
+            apart = (owner[one] != owner[other]) & (copies[one] != copies[other])
+        near = pair_distances(store.barcodes(left[apart]), store.barcodes(right[apart])).astype(np.int64)
+        found.append(near[near > 0][:missing])
+        missing -= len(found[-1])
         if not missing:
             break
     distances = np.concatenate(found)

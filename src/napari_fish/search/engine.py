@@ -17,7 +17,7 @@ from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.colours import labels_in
 from napari_fish.search.filters import exclusion_mask, slide_mask
 from napari_fish.search.labelfree import nearest_slides
-from napari_fish.search.neighbours import Found, batches, exact, find_neighbours
+from napari_fish.search.neighbours import Found, batches, find_neighbours, nearest_of_all
 from napari_fish.search.params import SearchParams
 from napari_fish.search.values import Query, Results, SlideHit
 
@@ -83,7 +83,7 @@ def _search_batch(store: Store, queries: Sequence[Query], p: SearchParams) -> li
             left, deeper = _without(store, mask, seen), replace(p, neighbours=longest)
             return find_neighbours(store, [query], deeper, threshold, [left])[0].lists
 
-        ranked.append(rank(store, one.lists, query, p, threshold, beside))
+        ranked.append(rank(store, one.lists, query, p, threshold, mask, beside))
         hits.append(slide_hits(store, query, p, ranked[-1]))
     more = _fill(store, queries, p, masks, ranked) if p.fills else [[] for _ in queries]
     clock.append(time.perf_counter())
@@ -133,22 +133,20 @@ def _fill(
             there = np.zeros(len(store.slides), np.bool_)
             there[answer.slides] = True
             left[i] = _without(store, masks[i], there)
-    parts = exact(
-        store, [queries[i].barcodes for i in left], list(left.values()), k=p.neighbours, radius=None, threads=p.threads
-    )  # fmt: skip
+    short = [queries[i] for i in left]
+    parts = nearest_of_all(store, short, list(left.values()), k=p.neighbours, threads=p.threads)
     more: list[list[SlideHit]] = [[] for _ in queries]
     for (i, mask), lists in zip(left.items(), parts, strict=True):
         query, first = queries[i], 1 + len(answers[i].slides)
 
         def beside(seen: Mask, longest: int, query: Query = query, mask: Mask = mask) -> NeighbourLists:
-            left = [mask & ~seen]
-            return exact(store, [query.barcodes], left, k=longest, radius=None, threads=p.threads)[0]
+            return nearest_of_all(store, [query], [mask & ~seen], k=longest, threads=p.threads)[0]
 
         near = nearest_slides(
             store, query, lists, p.k - first + 1, longest=p.neighbours, beyond=64 * store.words + 1, more=beside,
             threads=p.threads,
         )  # fmt: skip
-        more[i] = slide_hits(store, query, p, by_distance(near), first, filled=True)
+        more[i] = slide_hits(store, query, p, by_distance(query, near), first, filled=True)
     return more
 
 

@@ -1,6 +1,7 @@
-"""Relevant, not relevant: the query moves towards what was liked, by arithmetic on bits, without training.
+"""Relevant, not relevant: regions of what was liked join the query, and its own mosaics count more or less; no training.
 
-A judged query is a pure function of the first query and of the judgements, so the same judgements give the same
+The query stays what it was: its barcodes are never changed, since a query moved towards a slide would find that slide
+because it was liked. A judged query is a pure function of the first query and of the judgements, so the same judgements give the same
 answer in whatever order they were made, and taking one back gives the answer from before.
 """
 
@@ -9,23 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from napari_fish.database.protocol import Store
 from napari_fish.database.records import Box
-from napari_fish.index.hamming import pack_bits, unpack_bits
 from napari_fish.search.values import Query, SlideHit
 
 
 @dataclass(frozen=True)
 class FeedbackParams:
-    """Rocchio's weights.
+    """How much judgements change.
 
     Attributes
     ----------
-    keep, towards, away
-        Weight of a mosaic's own bits, of relevant and of not relevant regions. A region alone pulls half as
-        hard as many that agree, so with these values it takes two to turn a bit.
     expand
         Most regions of each relevant slide that become query mosaics of their own.
     share
@@ -34,9 +30,6 @@ class FeedbackParams:
         Bounds of a mosaic's weight.
     """
 
-    keep: float = 1.0
-    towards: float = 1.75
-    away: float = 0.5
     expand: int = 3
     share: float = 0.75
     least: float = 0.25
@@ -68,7 +61,7 @@ class Feedback:
     judgements
         In the order in which they were made.
     params
-        Rocchio's weights.
+        How much they change.
     """
 
     judgements: tuple[Judgement, ...] = ()
@@ -95,13 +88,18 @@ class Feedback:
     @property
     def where(self) -> tuple[str, ...]:
         """Filters that keep slides judged not relevant out of the answer."""
-        return tuple(f"slide!={j.hit.slide}" for j in self.in_force if not j.relevant)
+        return tuple(f"slide!={slide}" for slide in self.unwanted)
+
+    @property
+    def unwanted(self) -> tuple[str, ...]:
+        """Slides judged not relevant."""
+        return tuple(j.hit.slide for j in self.in_force if not j.relevant)
 
     def apply(self, store: Store, query: Query) -> Query:
         """Return the query as the judgements change it.
 
-        Each mosaic's bits move towards the regions it matched in relevant slides and away from those in others;
-        mosaics that led to relevant slides count more; the best regions of relevant slides join the query.
+        Mosaics that led to relevant slides count more, those that led to others less; the best regions of relevant
+        slides join the query, and find whatever is like them but their own slides.
 
         Parameters
         ----------
@@ -115,22 +113,13 @@ class Feedback:
             return query
         p = self.params
         weights = np.ones(len(query)) if query.weights is None else query.weights.astype(np.float64)
-        signs = p.keep * _signs(query.barcodes)
         votes = np.zeros(len(query))
-        for relevant, step in ((True, p.towards), (False, -p.away)):
-            pairs = sorted(
-                {(m.query_index, m.row) for j in judged if j.relevant is relevant for m in j.hit.matches}
-            )
-            for i in range(len(query)):
-                rows = [row for index, row in pairs if index == i]
-                if rows:
-                    pull = step * len(rows) / (len(rows) + 1)
-                    signs[i] += pull * _signs(store.barcodes(rows)).mean(axis=0)
-                    votes[i] += 1 if relevant else -1
-        moved = np.where(signs == 0, unpack_bits(query.barcodes), signs > 0)
-        changed = replace(
-            query, barcodes=pack_bits(moved), weights=np.clip(weights * 2.0**votes, p.least, p.most)
-        )
+        for relevant in (True, False):
+            led = {
+                m.query_index for j in judged if j.relevant is relevant for m in j.hit.matches if not m.liked
+            }
+            votes[sorted(led)] += 1 if relevant else -1
+        changed = replace(query, weights=np.clip(weights * 2.0**votes, p.least, p.most))
         return self._expanded(store, changed)
 
     @property
@@ -161,9 +150,5 @@ class Feedback:
             barcodes=np.concatenate([query.barcodes, barcodes]),
             boxes=np.concatenate([query.boxes, boxes]),
             weights=np.concatenate([query.weights, np.full(len(rows), each)]),
+            liked=tuple(slide for slide, _ in self.added),
         )
-
-
-def _signs(barcodes: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Return bits as +1 and -1, shape (n, bits)."""
-    return unpack_bits(barcodes).astype(np.float64) * 2 - 1

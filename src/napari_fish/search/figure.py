@@ -107,7 +107,7 @@ def _row(
         _write(
             draw,
             (x, y + _PATCH + 4),
-            f"region {match.query_index} · {bits(match.distance)}",
+            f"{'liked' if match.liked else f'region {match.query_index}'} · {bits(match.distance)}",
             17,
             2 * _PATCH,
             _SOFT,

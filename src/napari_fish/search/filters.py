@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 import numpy as np
+from numpy.typing import NDArray
 
 from napari_fish.database.slidetable import SlideTable
 from napari_fish.errors import FishError
 from napari_fish.index.arrays import Mask
 
 _FORM = re.compile(r"\s*(?P<column>[^=!]+?)\s*(?P<sign>!?=)\s*(?P<value>.*?)\s*", re.DOTALL)
+
+# Known values that an error names.
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,7 @@ class Condition:
     column: str
     value: str
     wanted: bool
+    given: str = field(default="", compare=False)
 
     @classmethod
     def parse(cls, text: str) -> Condition:
@@ -29,7 +35,7 @@ class Condition:
         form = _FORM.fullmatch(text)
         if form is None:
             raise FishError(f"Cannot read the filter {text!r}: write column=value or column!=value.")
-        return cls(form["column"].lower(), form["value"].casefold(), form["sign"] == "=")
+        return cls(form["column"].lower(), form["value"].casefold(), form["sign"] == "=", form["value"])
 
 
 def slide_mask(slides: SlideTable, where: Iterable[str]) -> Mask:
@@ -48,9 +54,7 @@ def slide_mask(slides: SlideTable, where: Iterable[str]) -> Mask:
     conditions = [Condition.parse(text) for text in where]
     mask = slides.alive.copy()
     for name in dict.fromkeys(c.column for c in conditions):
-        if name not in slides.columns:
-            raise FishError(f"No column {name!r} in this database; there are: {', '.join(slides.columns)}.")
-        codes, values = slides.codes(name)
+        codes, values = _codes(slides, name)
         numbers = {value.casefold(): i for i, value in enumerate(values)} | {"": -1}
         of_name = [c for c in conditions if c.column == name]
         wanted = [numbers.get(c.value, -2) for c in of_name if c.wanted]
@@ -60,6 +64,32 @@ def slide_mask(slides: SlideTable, where: Iterable[str]) -> Mask:
         if unwanted:
             mask &= ~np.isin(codes, unwanted)
     return mask
+
+
+def check_values(slides: SlideTable, where: Iterable[str]) -> None:
+    """Refuse filters by a value that no slide has: a slip would go unnoticed beside values that are there.
+
+    Parameters
+    ----------
+    slides
+        All slides.
+    where
+        Filters as text.
+    """
+    for condition in (Condition.parse(text) for text in where):
+        known = {value.casefold(): value for value in _codes(slides, condition.column)[1]}
+        if condition.value and condition.value not in known:
+            near = get_close_matches(condition.value, known, n=_NAMED, cutoff=0.0)
+            told = ", ".join(known[value] for value in near) or "it is not known of any"
+            raise FishError(
+                f"No slide has the {condition.column} {condition.given!r}; of {len(known)} values the nearest are: {told}."
+            )
+
+
+def _codes(slides: SlideTable, column: str) -> tuple[NDArray[np.int32], list[str]]:
+    if column not in slides.columns:
+        raise FishError(f"No column {column!r} in this database; there are: {', '.join(slides.columns)}.")
+    return slides.codes(column)
 
 
 def exclusion_mask(slides: SlideTable, slide: str, patient: str) -> Mask:

@@ -65,7 +65,7 @@ def nearest_slides(
         Threads that measure.
     """
     parts = [lists]
-    slides, medians, means = np.empty(0, np.int64), np.empty(0), np.empty(0)
+    slides, columns = np.empty(0, np.int64), np.empty((3, 0))
     seen = np.zeros(len(store.slides), np.bool_)
     while True:
         cut = lists.lengths >= (longest or np.inf)
@@ -75,16 +75,14 @@ def nearest_slides(
         seen[order] = True
         chosen = _affordable(store, order, k)
         near = _measured(store, query, chosen, threads)
-        weight = _weights(query)
         slides = np.concatenate([slides, chosen])
-        medians = np.concatenate([medians, _weighted_median(near, weight)])
-        means = np.concatenate([means, near @ weight / max(weight.sum(), 1e-300)])
-        best = np.lexsort([slides, means, medians])
-        slides, medians, means = slides[best], medians[best], means[best]
+        columns = np.hstack([columns, _scores(near, query, _own_regions(store, query, chosen))])
+        best = np.lexsort([slides, columns[1], columns[0]])
+        slides, columns = slides[best], columns[:, best]
         enough = len(slides) >= k and (
             len(slides) >= CANDIDATES
             or len(parts) > MORE_PASSES
-            or medians[k - 1] <= _weighted_median(bounds[None], weight)[0]
+            or columns[0, k - 1] <= _scores(bounds[None], query)[0, 0]
         )
         if longest is None or enough or not cut.any():
             break
@@ -93,7 +91,37 @@ def nearest_slides(
         if not len(lists.rows):
             break
         parts.append(lists)
-    return Nearest(slides, medians, _side_by_side(parts))
+    return Nearest(slides, columns[2], _side_by_side(parts))
+
+
+def _scores(near: _Floats, query: Query, own_regions: NDArray[np.bool_] | None = None) -> _Floats:
+    """Return what slides are ordered by, the mean that decides between equals, and the median that is told, shape (3, n_slides).
+
+    Without judgements the first is the median. Where slides were judged relevant, it is a mean of the medians over the
+    query's mosaics and over what was liked, by their weights, so that neither replaces the other: a weighted median over both
+    would be the query's alone, or that of what was liked alone, whichever weighs more. What was liked is no evidence for its
+    own slide, and not against it: that slide counts as near to it as the nearest other.
+    """
+    weight, own = _weights(query), query.own
+    mine, liked = weight[:own], weight[own:]
+    medians = _weighted_median(near[:, :own], mine)
+    means = near[:, :own] @ mine / max(mine.sum(), 1e-300)
+    order = medians
+    if len(liked):
+        theirs = near[:, own:]
+        if own_regions is not None:
+            nearest = np.where(own_regions, np.inf, theirs).min(axis=0)
+            instead = np.where(np.isfinite(nearest), nearest, medians[:, None])
+            theirs = np.where(own_regions, instead, theirs)
+        order = (mine.sum() * medians + liked.sum() * _weighted_median(theirs, liked)) / weight.sum()
+    return np.stack([order, means, medians])
+
+
+def _own_regions(store: Store, query: Query, slides: _Ints) -> NDArray[np.bool_]:
+    """Say which of what was liked are regions of each slide itself, shape (n_slides, n_liked)."""
+    numbers = [store.slides.number(slide) for slide in query.liked]
+    liked = np.array([-1 if n is None else n for n in numbers], np.int64)
+    return np.asarray(slides[:, None] == liked, np.bool_)
 
 
 def _affordable(store: Store, order: _Ints, k: int) -> _Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -75,8 +76,53 @@ def find_neighbours(
     threshold
         θ_h in bits.
     masks : bool, each of shape (n_slides,)
-        Slides that may be returned for each query; None for all.
+        Slides that may be returned for each query; None for all. What was liked never finds its own slide.
     """
+    pieces = [_apart(store, query, mask) for query, mask in zip(queries, masks, strict=True)]
+    asked = [part for piece in pieces for part, _ in piece]
+    allowed = [mask for piece in pieces for _, mask in piece]
+    found = iter(_find(store, asked, params, threshold, allowed))
+    return [_together([next(found) for _ in piece]) for piece in pieces]
+
+
+def nearest_of_all(
+    store: Store, queries: Sequence[Query], masks: Sequence[Mask | None], *, k: int, threads: int
+) -> list[NeighbourLists]:  # fmt: skip
+    """Find the k nearest of each mosaic, however far; what was liked never finds its own slide."""
+    pieces = [_apart(store, query, mask) for query, mask in zip(queries, masks, strict=True)]
+    codes = [query.barcodes for piece in pieces for query, _ in piece]
+    allowed = [mask for piece in pieces for _, mask in piece]
+    found = iter(exact(store, codes, allowed, k=k, radius=None, threads=threads))
+    return [NeighbourLists.joined([next(found) for _ in piece]) for piece in pieces]
+
+
+def _apart(store: Store, query: Query, mask: Mask | None) -> list[tuple[Query, Mask | None]]:
+    """Take a query's own mosaics and those of each slide that was liked apart: the latter may not find their slide."""
+    if not query.liked:
+        return [(query, mask)]
+    parts: list[tuple[Query, Mask | None]] = []
+    for a, b in pairwise([0, *range(query.own, len(query) + 1)]):
+        part = replace(
+            query, keys=query.keys[a:b], barcodes=query.barcodes[a:b], boxes=query.boxes[a:b], weights=None, liked=()
+        )  # fmt: skip
+        number = store.slides.number(query.liked[a - query.own]) if a else None
+        left = mask
+        if number is not None:
+            left = (store.slides.alive if mask is None else mask).copy()
+            left[number] = False
+        parts.append((part, left))
+    return parts
+
+
+def _together(parts: Sequence[Found]) -> Found:
+    if len(parts) == 1:
+        return parts[0]
+    return Found(NeighbourLists.joined([part.lists for part in parts]), parts[0].mode, parts[0].notes)
+
+
+def _find(
+    store: Store, queries: Sequence[Query], params: SearchParams, threshold: int, masks: Sequence[Mask | None]
+) -> list[Found]:  # fmt: skip
     ways = [_way(store, query, params, mask) for query, mask in zip(queries, masks, strict=True)]
     found: dict[int, Found] = {}
     for way in dict.fromkeys(ways):

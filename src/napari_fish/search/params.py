@@ -10,6 +10,11 @@ from napari_fish.index.clustered import ClusterParams
 from napari_fish.index.guided import GuidedParams
 from napari_fish.names import MODES, RANKINGS, Mode, Ranking
 
+#: Sums of the label weights in the paper: among the 2 to 5 diagnoses of a site, and among sites.
+PAPER_WEIGHTS, PAPER_SITE_WEIGHTS = 10.0, 30.0
+#: The first of them for each label, as the paper's databases have them.
+WEIGHT_A_LABEL = 3.3
+
 
 @dataclass(frozen=True)
 class SearchParams:
@@ -36,7 +41,8 @@ class SearchParams:
     exclude_query
         Leave out the query's own slide and patient.
     weight_sum
-        N, the sum of the label weights; None for the paper's 10 (30 for site retrieval).
+        N, the sum of the label weights; None for 3.3 for each label of the slides that may be returned, which is the
+        paper's ratio (``guided`` and ``released``: the paper's 10, 30 for site retrieval, whatever the number of labels).
     matches
         Most pairs of matching regions reported for a slide.
     fill
@@ -73,10 +79,13 @@ class SearchParams:
         if self.threshold is not None and self.threshold < 0:
             raise ValueError(f"threshold is a number of bits, at least 0; got {self.threshold}.")
 
-    @property
-    def label_weight_sum(self) -> float:
-        """N as the paper sets it."""
-        return self.weight_sum or (30.0 if self.target == "site" else 10.0)
+    def label_weight_sum(self, labels: int) -> float:
+        """Return N for so many labels: the paper's, in its modes, or one that any number of labels can live with."""
+        if self.weight_sum:
+            return self.weight_sum
+        if self.mode in ("guided", "released"):
+            return PAPER_SITE_WEIGHTS if self.target.lower() == "site" else PAPER_WEIGHTS
+        return WEIGHT_A_LABEL * labels
 
     @property
     def fills(self) -> bool:

@@ -22,6 +22,10 @@ class Pictures(Protocol):
         """Return width and height of the query slide in level-0 px, to place boxes on its overview."""
         ...
 
+    def hit_size(self, slide: str) -> tuple[int, int] | None:
+        """Return width and height of a slide of the database in level-0 px."""
+        ...
+
     def hit(self, slide: str, box: Box) -> bytes | None:
         """Return the JPEG of a region, in level-0 px, of a slide of the database."""
         ...

@@ -117,7 +117,15 @@ class Ranked:
 
 
 def label_weights(slides_per_label: _Ints, total: float) -> _Floats:
-    """Return 1 / number of slides of each label, scaled to a sum; 0 for labels without slides."""
+    """Return 1 / number of slides of each label, scaled to a sum; 0 for labels without slides.
+
+    Parameters
+    ----------
+    slides_per_label : int64, shape (n_labels,)
+        Among the slides that the search may return: labels of others would take their share of the sum.
+    total
+        N, see :meth:`~napari_fish.search.SearchParams.label_weight_sum`.
+    """
     inverse = np.where(slides_per_label > 0, 1 / np.maximum(slides_per_label, 1), 0.0)
     return inverse * (total / inverse.sum()) if inverse.sum() else inverse
 
@@ -195,10 +203,15 @@ def _clean(
         else:
             skipped.append("dropping lists of unusual length (no list would have been left)")
     limit = float(means[lists].mean())
+    return _near(lists, means, limit, dropped), limit, skipped
+
+
+def _near(lists: _Ints, means: _Floats, limit: float, dropped: dict[int, tuple[str, str]]) -> _Ints:
+    """Drop lists whose mean distance is above a limit."""
     near = means[lists] <= limit + _SLACK
     for i in lists[~near].tolist():
         dropped[i] = "distance", f"mean distance {means[i]:.1f} above the average {limit:.1f}"
-    return lists[near], limit, skipped
+    return lists[near]
 
 
 def _predict(lists: _Ints, votes: Votes, importance: _Floats) -> tuple[list[int], int]:
@@ -225,6 +238,7 @@ def rank_slides(
     variant: Variant,
     threshold: float,
     importance: _Floats | None = None,
+    own: int | None = None,
 ) -> Ranked:
     """Rank slides (Algorithm 4).
 
@@ -244,6 +258,9 @@ def rank_slides(
         θ_h, used where cleaning is off.
     importance : float64, shape (n_lists,)
         How much each list counts in the prediction; a list of importance 0 is left out.
+    own
+        Lists of the query itself, which come first; None for all. They alone say what is usual and what is predicted:
+        lists of regions that were judged relevant bring slides, but never push out the query.
     """
     lengths, means = hits.lengths, mean_of_nearest(hits)
     votes = count_votes(hits, slide_labels[slides].astype(np.int64), weights, variant)
@@ -253,12 +270,17 @@ def rank_slides(
     }
     lists = np.flatnonzero((lengths > 0) & (counts_for > 0))
     limit, skipped, prediction = float(threshold), list[str](), -1
+    own = len(hits) if own is None else own
     if len(lists) and variant.clean:
-        lists, limit, skipped = _clean(lists, lengths, means, variant, dropped)
+        mine, others = lists[lists < own], lists[lists >= own]
+        if not len(mine):
+            mine, others = others, mine
+        lists, limit, skipped = _clean(mine, lengths, means, variant, dropped)
+        lists = np.concatenate([lists, _near(others, means, limit, dropped)])
     lists = lists[np.argsort(votes.entropy[lists], kind="stable")]
     removed: list[int] = []
     if variant.by_prediction:
-        removed, prediction = _predict(lists, votes, counts_for)
+        removed, prediction = _predict(lists[lists < own], votes, counts_for)
         for i in removed:
             dropped[i] = "vote", "disagrees with what the most certain lists predict"
     walked = lists if variant.released else lists[~np.isin(lists, removed)]

@@ -38,12 +38,27 @@ def to_html(results: Results | Sequence[Results], *, title: str | None = None, d
         Name of the database, to be shown.
     """
     answers = [results] if isinstance(results, Results) else list(results)
-    several = len(answers) != 1
-    heading = title or (
-        f"Answers to {len(answers)} queries" if several else f"Slides similar to {answers[0].query}"
-    )
-    palette = Palette(answers)
-    body = "".join(_section(answer, i, palette, several) for i, answer in enumerate(answers, 1))
+    if len(answers) == 1:
+        heading = title or f"Slides similar to {answers[0].query}"
+        return page(heading, [], [_section(answers[0], 1, Palette(answers), False)], database)
+    parts = [part_of(answer, i) for i, answer in enumerate(answers, 1)]
+    return page_of_parts(parts, title=title, database=database)
+
+
+def part_of(results: Results, number: int) -> tuple[str, str]:
+    """Return the line in the table of contents and the section of one of several answers."""
+    palette = Palette([results])
+    return _index_row(results, number, palette), _section(results, number, palette, True)
+
+
+def page_of_parts(parts: Sequence[tuple[str, str]], *, title: str | None = None, database: str = "") -> str:
+    """Return one page with several answers, see :func:`part_of`."""
+    heading = title or f"Answers to {len(parts)} queries"
+    return page(heading, [row for row, _ in parts], [section for _, section in parts], database)
+
+
+def page(heading: str, rows: Sequence[str], sections: Sequence[str], database: str) -> str:
+    """Return the page, with a table of contents where there are rows for it."""
     where = f"Searched in <strong>{esc(database)}</strong> · report" if database else "Report"
     now = datetime.now().astimezone()
     from napari_fish import __version__
@@ -55,7 +70,7 @@ def to_html(results: Results | Sequence[Results], *, title: str | None = None, d
         f"<title>{esc(heading)}</title>\n<style>\n{CSS}\n</style>\n</head>\n<body>\n"
         f'<main id="top">\n<header><h1>{esc(heading)}</h1>'
         f'<div class="soft">{where} of {now:%d %B %Y, %H:%M}</div></header>\n'
-        f"{_index(answers, palette) if several else ''}{body}"
+        f"{_index(rows) if rows else ''}{''.join(sections)}"
         f'<footer class="small soft"><strong>Research use only, not a diagnostic device.</strong> '
         f"Made by napari-fish {esc(__version__)}.</footer>\n</main>\n</body>\n</html>\n"
     )
@@ -110,21 +125,22 @@ def _votes(results: Results, palette: Palette) -> str:
     return '<div style="height:12px"></div>'.join(parts)
 
 
-def _index(answers: Sequence[Results], palette: Palette) -> str:
-    rows = ""
-    for number, results in enumerate(answers, 1):
-        first = results.hits[0] if results.hits else None
-        votes = votes_of(results) or Counter(hit.diagnosis for hit in results.hits)
-        most = votes.most_common(1)
-        rows += (
-            f'<tr><td class="number">{number}</td><td><a href="#answer-{number}">{esc(results.query)}</a></td>'
-            f"<td>{palette.chip(most[0][0]) if most else '-'}</td>"
-            f"<td>{esc(first.name or first.slide) if first else '-'}</td>"
-            f'<td class="number">{len(results.hits)} of {results.k}</td>'
-            f'<td class="number">{len(notes_of(results)) or "-"}</td></tr>'
-        )
+def _index_row(results: Results, number: int, palette: Palette) -> str:
+    first = results.hits[0] if results.hits else None
+    votes = votes_of(results) or Counter(hit.diagnosis for hit in results.hits)
+    most = votes.most_common(1)
+    return (
+        f'<tr><td class="number">{number}</td><td><a href="#answer-{number}">{esc(results.query)}</a></td>'
+        f"<td>{palette.chip(most[0][0]) if most else '-'}</td>"
+        f"<td>{esc(first.name or first.slide) if first else '-'}</td>"
+        f'<td class="number">{len(results.hits)} of {results.k}</td>'
+        f'<td class="number">{len(notes_of(results)) or "-"}</td></tr>'
+    )
+
+
+def _index(rows: Sequence[str]) -> str:
     return (
         '<nav class="card"><div class="scroll"><table><thead><tr><th class="number"></th><th>Query</th><th>Most votes</th>'
         '<th>Nearest slide</th><th class="number">Slides</th><th class="number">Notes</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table></div></nav>\n"
+        f"<tbody>{''.join(rows)}</tbody></table></div></nav>\n"
     )

@@ -8,7 +8,7 @@ from napari_fish.database.records import Box
 from napari_fish.search.pictures import Pictures
 from napari_fish.search.reportstyle import Palette, data_uri, esc, image
 from napari_fish.search.values import Fate, Hit, ListFate, Results, SlideHit
-from napari_fish.search.verdict import bar_of, bits, closeness
+from napari_fish.search.verdict import bar_of, bits, closeness, regions_in_words
 
 #: Matching pairs shown of a slide, and mosaics in the table of reasons.
 PAIRS, MOSAICS = 5, 300
@@ -134,7 +134,7 @@ def hit_card(hit: SlideHit, results: Results, album: Album, palette: Palette) ->
     more = f" ({len(shown)} of {len(hit.matches)} shown)" if len(shown) < len(hit.matches) else ""
     pairs = "".join(_pair(match, hit, album) for match in shown)
     matching = (
-        f'<h3 style="margin:14px 0 0">Matching regions{more} '
+        f'<h3 style="margin:14px 0 0">Matching pairs{more} '
         '<span class="soft small">left: query · right: this slide</span></h3>'
         f'<div class="pairs">{pairs}</div>'
         if pairs
@@ -147,7 +147,8 @@ def hit_card(hit: SlideHit, results: Results, album: Album, palette: Palette) ->
         f'<div class="soft small">{facts}</div>{flags}</div>'
         f"<div><strong>{bits(hit.distance)}</strong> {'median distance' if median else 'distance'}"
         f"{_meter(hit.distance, results)}"
-        f'<div class="small">{closeness(hit.percentile)}</div>{certainty}</div>'
+        f'<div class="small">{closeness(hit.percentile)}</div>'
+        f'<div class="small">{regions_in_words(hit, results)} of the query within the threshold</div>{certainty}</div>'
         f"{image(overview, f'Overview of {hit.name or hit.slide}', (150, 110))}</div>{matching}</article>"
     )
 
@@ -167,10 +168,11 @@ def _meter(distance: float, results: Results) -> str:
 def _pair(match: Hit, hit: SlideHit, album: Album) -> str:
     theirs = album.source.hit(hit.slide, match.hit_box) if album.source else None
     at = match.hit_box
+    ours = "a region you liked" if match.liked else f"mosaic {match.query_index}"
     return (
-        f'<figure class="pair">{image(album.query(match.query_index), f"Query mosaic {match.query_index}")}'
+        f'<figure class="pair">{image(album.query(match.query_index), f"Query: {ours}")}'
         f"{image(theirs, f'Region of {hit.name or hit.slide}')}"
-        f"<figcaption>mosaic {match.query_index} · {bits(match.distance)}<br>"
+        f"<figcaption>{ours} · {bits(match.distance)}<br>"
         f"<span>at x {at.x}, y {at.y}</span></figcaption></figure>"
     )
 

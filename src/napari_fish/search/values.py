@@ -33,6 +33,9 @@ class Query:
         Left out of the answer where given and found in the database.
     weights : float64, shape (n,)
         How much each mosaic counts; None for all alike.
+    liked
+        The slide of each mosaic at the end that is not the query's own but a region of a slide that was judged relevant:
+        it finds slides beside the query's own mosaics, but is no evidence for its own slide.
     """
 
     name: str
@@ -42,9 +45,20 @@ class Query:
     slide: str = ""
     patient: str = ""
     weights: NDArray[np.float64] | None = None
+    liked: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def own(self) -> int:
+        """How many mosaics are the query's own; they come first."""
+        return len(self) - len(self.liked)
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The slide that each mosaic was liked on; empty for the query's own."""
+        return (*[""] * self.own, *self.liked)
 
 
 @dataclass(frozen=True)
@@ -63,6 +77,8 @@ class Hit:
         Hamming distance in bits.
     percentile
         Percentage of random pairs at most this far apart; None where not calibrated.
+    liked
+        The slide that was judged relevant whose region matches here, in place of one of the query, whose box is empty then.
     """
 
     query_index: int
@@ -71,6 +87,7 @@ class Hit:
     row: int
     distance: int
     percentile: float | None = None
+    liked: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,7 +107,7 @@ class SlideHit:
     entropy
         Uncertainty in bits of the query mosaic that brought it here; None without labels.
     matches
-        Matching regions, nearest first.
+        Matching regions, nearest first; the query's own before those of slides that were judged relevant.
     filled
         Whether it was added from exact search because the answer was short.
     """
@@ -130,6 +147,8 @@ class ListFate:
         ``kept``, or why it was dropped.
     reason
         The same in words.
+    liked
+        The slide that was judged relevant whose region this is; empty for one of the query's own.
     """
 
     query_index: int
@@ -140,6 +159,7 @@ class ListFate:
     votes: Mapping[str, float]
     fate: Fate
     reason: str = ""
+    liked: str = ""
 
 
 @dataclass(frozen=True)

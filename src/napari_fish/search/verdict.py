@@ -61,7 +61,9 @@ class Tally:
 
 def tally(results: Results) -> Tally:
     """Count the votes of an answer."""
-    voters = [fate for fate in results.explanation.lists if fate.fate == "kept" and fate.vote]
+    voters = [
+        fate for fate in results.explanation.lists if fate.fate == "kept" and fate.vote and not fate.liked
+    ]
     if not voters:
         found = Counter(hit.diagnosis for hit in results.hits)
         return Tally(
@@ -87,21 +89,35 @@ def bits(distance: float) -> str:
     return f"{distance:.1f}".removesuffix(".0") + (" bit" if distance == 1 else " bits")
 
 
+def closer_than(percentile: float | None) -> float | None:
+    """Return the percentage of random pairs that are farther apart, as it is shown everywhere; None for not known.
+
+    Rounded down, as 99.996 % is not all of them, to as many digits as say something.
+    """
+    if percentile is None:
+        return None
+    farther = min(100.0, max(0.0, 100 - percentile))
+    scale = (1, 10, 100)[_digits(farther)]
+    return math.floor(farther * scale + 1e-6) / scale
+
+
+def _digits(farther: float) -> int:
+    return 2 if farther > 99 else 1 if farther > 90 else 0
+
+
 def closeness(percentile: float | None) -> str:
     """Say what a percentile, the percentage of random pairs at most so far apart, means."""
-    if percentile is None:
+    shown = closer_than(percentile)
+    if percentile is None or shown is None:
         return "not calibrated: how close that is cannot be said"
     farther = 100 - percentile
     if percentile <= 0:
         return "closer than every random pair that was measured"
     if farther <= 0:
         return "no closer than any random pair that was measured"
-    # Rounded down: 99.996 % is not all of them.
-    digits = 2 if farther > 99 else 1 if farther > 90 else 0
-    shown = math.floor(farther * 10**digits + 1e-6) / 10**digits
     if not shown:
         return "closer than fewer than 1 % of random pairs"
-    return f"closer than {'only ' if farther < 50 else ''}{shown:.{digits}f} % of random pairs"
+    return f"closer than {'only ' if farther < 50 else ''}{shown:.{_digits(farther)}f} % of random pairs"
 
 
 def notes_of(results: Results) -> list[str]:
@@ -145,8 +161,16 @@ def matched_regions(hit: SlideHit, results: Results) -> tuple[int, int]:
 
     Only pairs that are reported count, see :attr:`~napari_fish.search.SearchParams.matches`.
     """
-    near = {match.query_index for match in hit.matches if match.distance <= results.threshold}
-    return len(near), len(results.explanation.lists)
+    near = {
+        match.query_index for match in hit.matches if match.distance <= results.threshold and not match.liked
+    }
+    return len(near), sum(not fate.liked for fate in results.explanation.lists)
+
+
+def regions_in_words(hit: SlideHit, results: Results) -> str:
+    """Say how many of the query's regions match a hit."""
+    matched, total = matched_regions(hit, results)
+    return f"{matched} of {total} region{'' if total == 1 else 's'}"
 
 
 def bar_of(distance: float, results: Results) -> tuple[float, float]:

@@ -103,6 +103,12 @@ class PyramidSlide(ABC):
             raise SlideError(
                 f"{self.path}: cannot be read any more ({error}). Is its disk still there?"
             ) from error
+        except SlideError:
+            raise
+        except Exception as error:  # zip files and their compressions have errors of their own
+            raise SlideError(
+                f"{self.path}: is damaged, so that its content cannot be told ({error}). Copy it again from its source."
+            ) from error
 
     @property
     def kind(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,11 +12,16 @@ VERSION = "fish1"
 EDGE_BYTES = 64 * 1024
 SAMPLE_BYTES = 16 * 1024
 SAMPLES = 8
+LATEST = 2**63 - 1
+"""ns that a database can keep: in the year 2262. Clocks that are wrong give files of later times."""
 
 
 def hash_files(paths: Iterable[Path]) -> str:
     """Hash the sizes and sampled blocks of all files of a slide, whatever they are called."""
-    return combine(_hash_file(path) for path in paths)
+    parts = [_hash_file(path) for path in paths]
+    if not parts:
+        raise ValueError("without files there is nothing that could tell one slide from another")
+    return combine(parts)
 
 
 def combine(parts: Iterable[bytes]) -> str:
@@ -58,12 +64,15 @@ def stamp(path: Path) -> tuple[int, int]:
     if path.suffix.lower() == ".mrxs" and path.with_suffix("").is_dir():
         files.append(path.with_suffix(""))
     size = mtime = 0
+    seen: set[tuple[int, int]] = set()
     while files:
         file = files.pop()
         status = file.stat()
         mtime = max(mtime, status.st_mtime_ns)
-        if file.is_dir():
-            files += file.iterdir()
-        else:
+        if not stat.S_ISDIR(status.st_mode):
             size += status.st_size
-    return size, mtime
+        elif (status.st_dev, status.st_ino) not in seen:
+            # Links may lead in circles.
+            seen.add((status.st_dev, status.st_ino))
+            files += file.iterdir()
+    return size, min(mtime, LATEST)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,9 +22,9 @@ from napari_fish.slides.ome import OmeImage, micrometres, read_ome
 from napari_fish.slides.pixels import MAX_BLOCK_BYTES, guess_bits, to_rgb, why_not_rgb
 from napari_fish.slides.protocol import RGB, SeriesInfo
 from napari_fish.slides.series import choose_series, kind_of
-from napari_fish.slides.zarr_files import ZarrFiles, spread
+from napari_fish.slides.zarr_bounds import bounded
+from napari_fish.slides.zarr_files import METADATA, CheckedFolder, CheckedZip, ZarrFiles, spread
 
-METADATA = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
 HASHED_CHUNKS = 48
 """Chunks of each level that go into the content hash."""
 
@@ -112,9 +113,9 @@ def open_omezarr(path: Path, mpp: float | None = None, series: int | None = None
     try:
         store: Any
         if path.is_dir():
-            store, root = zarr.storage.LocalStore(path, read_only=True), ""
+            store, root = CheckedFolder(path, read_only=True), ""
         else:
-            store, root = zarr.storage.ZipStore(path, mode="r"), _root_in_zip(path)
+            store, root = CheckedZip(path, mode="r"), _root_in_zip(path)
     except (OSError, zipfile.BadZipFile, RuntimeError) as error:
         raise SlideError(f"{path}: this is no OME-Zarr, or it is damaged ({error}).") from error
     try:
@@ -149,10 +150,14 @@ def _open_image(path: Path, store: Any, root: str, user: float | None, wanted: i
         why = why_not_rgb(image.channels, array.dtype)
         if why:
             raise SlideError(f"{path}: cannot be read as a slide: {why}.")
-        if int(np.prod(array.chunks)) * array.dtype.itemsize > MAX_BLOCK_BYTES:
+        if math.prod(array.chunks) * array.dtype.itemsize > MAX_BLOCK_BYTES:
             raise SlideError(
                 f"{path}: its chunks of {array.chunks} px are too large to read; store smaller ones."
             )
+        try:
+            bounded(array)
+        except SlideError as error:
+            raise SlideError(f"{path}: {error}") from error
     # Labels and macro images are not taken through the objective.
     objective = image.objective_power if chosen.kind == "slide" else None
     more = [a for a, n in zip(image.axes, image.arrays[0].shape, strict=True) if a in "tz" and n > 1]

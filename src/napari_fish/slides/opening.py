@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from napari_fish.errors import SlideError
@@ -11,27 +10,6 @@ from napari_fish.slides.base import PyramidSlide
 
 log = logging.getLogger(__name__)
 
-SLIDE_SUFFIXES = frozenset(
-    [
-        ".svs",
-        ".ndpi",
-        ".mrxs",
-        ".scn",
-        ".vms",
-        ".vmu",
-        ".bif",
-        ".svslide",
-        ".tif",
-        ".tiff",
-        ".btf",
-        ".dcm",
-        ".czi",
-        ".png",
-        ".jpg",
-        ".jpeg",
-    ]
-)
-"""Endings of files worth trying; ``.zarr`` folders and ``.zarr.zip`` files come on top."""
 LARGEST_SIDE = 2**31 - 1
 """Pixels; beyond this a declared size is a damaged header."""
 TIFF_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
@@ -82,61 +60,6 @@ def open_slide(path: str | Path, mpp: float | None = None, series: int | None = 
     for note in slide.notes:
         log.info("%s: %s", path, note)
     return slide
-
-
-def find_slides(folder: str | Path) -> Iterator[Path]:
-    """Yield whatever in a folder and its subfolders looks like a slide by name, in sorted order.
-
-    Nothing but headers of DICOM files is read. An OME-Zarr folder is one slide, and so is a folder of the
-    DICOM files of one series. Files that belong to another one (the folder of a ``.mrxs``, the pictures of a
-    ``.vms``) are passed over, and so are folders that cannot be read, with a line in the log.
-    """
-    folder = expanded(folder)
-    if not folder.is_dir():
-        raise SlideError(f"{folder}: there is no such folder.")
-    yield from _slides_below(folder, set())
-
-
-def _slides_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
-    from napari_fish.slides.omezarr import METADATA
-
-    try:
-        status = folder.stat()
-        entries = sorted(folder.iterdir())
-        folders = {e for e in entries if e.is_dir()}
-    except OSError as error:
-        log.warning("%s: passed over, it cannot be listed (%s)", folder, error)
-        return
-    if (status.st_dev, status.st_ino) in seen:
-        return
-    seen.add((status.st_dev, status.st_ino))
-    if any(e.name in METADATA for e in entries):
-        yield folder
-        return
-    suffixes = {e.suffix.lower() for e in entries}
-    passed_over = {e.stem for e in entries if e.suffix.lower() == ".mrxs"}
-    wanted = SLIDE_SUFFIXES - {".dcm"} - ({".jpg", ".jpeg"} if suffixes & {".vms", ".vmu"} else set())
-    if ".dcm" in suffixes:
-        yield from _dicom_slides(folder, entries)
-    for entry in entries:
-        if entry.name.startswith("."):
-            continue
-        if entry in folders:
-            if entry.name not in passed_over:
-                yield from _slides_below(entry, seen)
-        elif entry.suffix.lower() in wanted or entry.name.lower().endswith(".zarr.zip"):
-            yield entry
-
-
-def _dicom_slides(folder: Path, entries: Sequence[Path]) -> Iterator[Path]:
-    """Yield a folder with one DICOM series, or one file of each series."""
-    from napari_fish.slides.openslide import dicom_series
-
-    first_of: dict[str | None, Path] = {}
-    for entry in entries:
-        if entry.suffix.lower() == ".dcm":
-            first_of.setdefault(dicom_series(entry), entry)
-    yield from [folder] if len(first_of) == 1 else first_of.values()
 
 
 def expanded(path: str | Path) -> Path:
@@ -194,8 +117,9 @@ def _open_tiff_family(path: Path, mpp: float | None, series: int | None) -> Pyra
     from napari_fish.slides.openslide import GENERIC, open_openslide
     from napari_fish.slides.tiff import open_tiff
     from napari_fish.slides.tiff_check import why_damaged
+    from napari_fish.slides.tiff_directories import why_endless
 
-    problem = why_damaged(path)
+    problem = why_endless(path) or why_damaged(path)
     if problem:
         raise SlideError(f"{path}: {problem}")
     vendor = openslide.OpenSlide.detect_format(path)

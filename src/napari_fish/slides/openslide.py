@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,8 @@ import openslide
 
 from napari_fish.errors import SlideError
 from napari_fish.slides.base import PyramidSlide
+from napari_fish.slides.dicom import dicom_series, files_of_series
+from napari_fish.slides.finding import HAMAMATSU, parts_of_vms
 from napari_fish.slides.identity import hash_files
 from napari_fish.slides.image import ArraySlide
 from napari_fish.slides.mpp import Mpp, decide_mpp
@@ -72,6 +73,12 @@ class OpenSlideSlide(PyramidSlide):
 
 def open_openslide(path: Path, mpp: float | None = None, series: int | None = None) -> PyramidSlide:
     """Open a slide, or one of the images beside it, with OpenSlide."""
+    for part in (path, *_beside(path)):
+        # OpenSlide would open a pipe, and wait for ever.
+        if part.exists() and not (part.is_file() or part.is_dir()):
+            raise SlideError(
+                f"{path}: {part.name} is no ordinary file. Move it away, or copy the slide again."
+            )
     try:
         handle = openslide.OpenSlide(path)
     except openslide.OpenSlideUnsupportedFormatError as error:
@@ -104,6 +111,16 @@ def open_openslide(path: Path, mpp: float | None = None, series: int | None = No
         raise
 
 
+def _beside(path: Path) -> Iterable[Path]:
+    """Return what OpenSlide may open besides a file."""
+    suffix = path.suffix.lower()
+    if suffix == ".mrxs" and path.with_suffix("").is_dir():
+        return path.with_suffix("").iterdir()
+    if suffix in HAMAMATSU:
+        return [path.parent / name for name in parts_of_vms(path)]
+    return path.parent.iterdir() if dicom_series(path) is not None else ()
+
+
 def slide_files(path: Path, properties: Mapping[str, str]) -> list[Path]:
     """Return all files that make up a slide."""
     vendor = properties.get(openslide.PROPERTY_NAME_VENDOR)
@@ -111,29 +128,12 @@ def slide_files(path: Path, properties: Mapping[str, str]) -> list[Path]:
         parts = path.with_suffix("").iterdir()
         return [path, *sorted(p for p in parts if p.suffix.lower() in (".dat", ".ini"))]
     if vendor == "dicom":
-        uid = properties.get("dicom.SeriesInstanceUID", "")
-        return [p for p in sorted(path.parent.iterdir()) if dicom_series(p) == uid]
-    if vendor == "hamamatsu" and path.suffix.lower() in (".vms", ".vmu"):
+        return files_of_series(path)
+    if vendor == "hamamatsu" and path.suffix.lower() in HAMAMATSU:
         names = {v for k, v in properties.items() if k.startswith("hamamatsu.") and k.endswith("File")}
         names |= {v for k, v in properties.items() if k.startswith("hamamatsu.ImageFile")}
         return [path, *sorted(path.parent / n for n in names if (path.parent / n).is_file())]
     return [path]
-
-
-def dicom_series(path: Path) -> str | None:
-    """Return the series to which a DICOM file belongs, read from its header; None for any other file."""
-    try:
-        if not path.is_file():
-            return None
-        with path.open("rb") as file:
-            header = file.read(64 * 1024)
-    except OSError:
-        return None
-    found = re.search(rb"\x20\x00\x0e\x00(?:UI(..)|(..)\x00\x00)", header, re.DOTALL)
-    if header[128:132] != b"DICM" or not found:
-        return None
-    length = int.from_bytes(found[1] or found[2], "little")
-    return header[found.end() : found.end() + length].strip(b"\0 ").decode("ascii", "replace")
 
 
 def _associated_kind(name: str) -> str:

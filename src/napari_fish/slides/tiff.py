@@ -19,10 +19,11 @@ from napari_fish.slides.base import PyramidSlide
 from napari_fish.slides.identity import hash_files
 from napari_fish.slides.mpp import Mpp
 from napari_fish.slides.ome import read_ome
-from napari_fish.slides.pixels import Alpha, guess_bits, to_rgb
+from napari_fish.slides.ome_check import check_ome
+from napari_fish.slides.pixels import Alpha, guess_bits, to_rgb, why_not_rgb
 from napari_fish.slides.protocol import RGB, SeriesInfo
 from napari_fish.slides.series import choose_series, kind_of
-from napari_fish.slides.tiff_check import block_shape, check_page
+from napari_fish.slides.tiff_check import block_shape, check_page, is_too_large, not_rgb
 from napari_fish.slides.tiff_scale import tiff_mpp
 
 CACHE_BYTES = 64 * 2**20
@@ -116,6 +117,10 @@ class TiffSlide(PyramidSlide):
             data = file.read(count)
         if len(data) < count:
             raise SlideError(f"{self.path}: the file ends early; it is truncated. Copy it again.")
+        if is_too_large(page.keyframe, data):
+            raise SlideError(
+                f"{self.path}: one of its tiles says that it is far larger than a tile; the file is damaged. Copy it again."
+            )
         decoded = decode(data, index, jpegtables=tables)[0]
         if decoded is None:
             return None
@@ -165,6 +170,8 @@ def open_tiff(path: Path, mpp: float | None = None, series: int | None = None) -
 
 
 def _open_series(tiff: tifffile.TiffFile, path: Path, user: float | None, wanted: int | None) -> TiffSlide:
+    if tiff.is_ome:
+        check_ome(path, tiff)
     ome = read_ome(tiff.ome_metadata) if tiff.is_ome else ()
     infos = []
     for index, series in enumerate(tiff.series):
@@ -199,7 +206,7 @@ def _planes(path: Path, series: Any) -> Iterator[Plane]:
     smallest: int | None = None
     for level in series.levels:
         keyframe = level.keyframe
-        pages = tuple(level.pages[i] for i in _channel_pages(level))
+        pages = tuple(level.pages[i] for i in _channel_pages(path, level))
         plane = Plane(pages, int(keyframe.imagewidth), int(keyframe.imagelength))
         if smallest is not None and plane.width * plane.height >= smallest:
             continue
@@ -209,12 +216,15 @@ def _planes(path: Path, series: Any) -> Iterator[Plane]:
         yield plane
 
 
-def _channel_pages(level: Any) -> list[int]:
+def _channel_pages(path: Path, level: Any) -> list[int]:
     """Return which pages hold the channels of the first plane; one page when it holds them all."""
     if "C" not in level.axes or level.keyframe.samplesperpixel > 1:
         return [0]
     stacked = [(a, n) for a, n in zip(level.axes, level.shape, strict=True) if a not in "YXS"]
     at = [a for a, _ in stacked].index("C")
+    why = why_not_rgb(stacked[at][1], level.keyframe.dtype)
+    if why:
+        raise not_rgb(path, why)
     step = int(np.prod([n for _, n in stacked[at + 1 :]], dtype=int))
     return [step * channel for channel in range(stacked[at][1])]
 

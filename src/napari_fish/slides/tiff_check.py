@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,17 @@ import numpy as np
 import tifffile
 
 from napari_fish.errors import SlideError
+from napari_fish.slides.coded_size import coded_pixels
 from napari_fish.slides.pixels import MAX_BLOCK_BYTES, why_not_rgb
 
 PROBED_PAGES = 64
 """More pages than any pyramid has levels."""
 CONVERTED = (tifffile.COMPRESSION.OJPEG, tifffile.COMPRESSION.JPEG, tifffile.COMPRESSION.WEBP, 34892)
 """Compressions whose decoders turn YCbCr into RGB; the last is lossy JPEG."""
+BYTES_ONLY = (1, 5, 8, 32773, 32946, 34925, 34926, 50000, 50013)
+"""Compressions of bytes, whatever they mean: none, LZW, deflate, PackBits, LZMA, Zstandard."""
+SPARE_PX = 2**20
+"""Px by which a tile may be larger than it should be: scanners are not exact, and so little does no harm."""
 
 
 def why_damaged(path: Path) -> str:
@@ -40,11 +46,26 @@ def check_page(path: Path, page: Any, samples: int) -> None:
     why = why_not_rgb(samples, keyframe.dtype)
     if why is None and not _is_rgb_or_grey(keyframe):
         why = f"its colours are stored as {tifffile.PHOTOMETRIC(keyframe.photometric).name}"
+    if why is None and keyframe.compression == tifffile.COMPRESSION.LERC:
+        why = "it is compressed with LERC, whose decoder cannot be kept from taking all memory"
     if why:
-        raise SlideError(f"{path}: cannot be read as a slide: {why}. Convert it to an 8-bit RGB TIFF.")
+        raise not_rgb(path, why)
     problem = why_unreadable(page, page.parent.filehandle.size)
     if problem:
         raise SlideError(f"{path}: {problem}")
+
+
+def not_rgb(path: Path, why: str) -> SlideError:
+    """Return the error that says why a TIFF is no brightfield slide, and what to do."""
+    return SlideError(f"{path}: cannot be read as a slide: {why}. Convert it to an 8-bit RGB TIFF.")
+
+
+def is_too_large(keyframe: Any, data: bytes) -> bool:
+    """Whether a stored block says of itself that it has many more px than a block of its page."""
+    # Of other compressions a decoder gives no more bytes than it was asked for.
+    if keyframe.compression in BYTES_ONLY:
+        return False
+    return coded_pixels(data) > 4 * math.prod(block_shape(keyframe)) + SPARE_PX
 
 
 def why_unreadable(page: Any, size: int) -> str:

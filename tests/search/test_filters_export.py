@@ -1,4 +1,4 @@
-"""Feedback, filters and files."""
+"""Filters and files."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from napari_fish.database import MemoryStore
 from napari_fish.errors import FishError
-from napari_fish.search import Feedback, Query, SearchParams, search
+from napari_fish.search import Query, SearchParams, search
 from napari_fish.search.export import to_geojson
-from napari_fish.search.filters import slide_mask
+from napari_fish.search.filters import check_values, slide_mask
 
 
 @pytest.mark.parametrize(
@@ -49,49 +48,15 @@ def test_an_unknown_column_is_refused_with_those_there_are(store: MemoryStore) -
         slide_mask(store.slides, ["tumour=yes"])
 
 
-def test_feedback_moves_the_query_and_can_be_undone(store: MemoryStore, query: Query) -> None:
-    params = SearchParams(mode="exact", ranking="label-free", k=6)
-    before = search(store, query, params)
-    feedback = Feedback().judge(before.hits[4], True).judge(before.hits[0], False)
-    moved = feedback.apply(store, query)
-    assert len(moved) > len(query)
-    after = search(store, moved, replace(params, where=feedback.where))
-    assert before.hits[0].slide not in {hit.slide for hit in after.hits}
-    ranks = {hit.slide: hit.rank for hit in after.hits}
-    assert ranks[before.hits[4].slide] < 4, "one less would be the place left free"
-
-    undone = feedback.undo().undo()
-    assert undone.apply(store, query) is query and undone.where == ()
-    assert search(store, undone.apply(store, query), params).hits == before.hits
-
-
-def test_the_order_of_judgements_does_not_matter_but_the_latest_counts(
-    store: MemoryStore, query: Query
+@pytest.mark.parametrize("bad", ["diagnosis=KIRCC", "diagnosis!=kirk", "Diagnosis = KIR"])
+def test_a_value_that_no_slide_has_is_refused_with_the_nearest_even_beside_one_that_some_have(
+    store: MemoryStore, bad: str
 ) -> None:
-    hits = search(store, query, SearchParams(mode="exact")).hits
-    one = Feedback().judge(hits[0], True).judge(hits[1], False).judge(hits[2], True)
-    two = Feedback().judge(hits[2], False).judge(hits[1], False).judge(hits[2], True).judge(hits[0], True)
-    a, b = one.apply(store, query), two.apply(store, query)
-    assert np.array_equal(a.barcodes, b.barcodes)
-    assert a.weights is not None and b.weights is not None and np.array_equal(a.weights, b.weights)
-
-
-def test_bits_move_towards_what_was_relevant(store: MemoryStore, query: Query) -> None:
-    hit = search(store, query, SearchParams(mode="exact")).hits[0]
-    match = hit.matches[0]
-    target = store.encoded([match.row])[1]
-    only = replace(hit, matches=(match,))
-    away = Feedback().judge(only, False).apply(store, query)
-    i = match.query_index
-
-    def distance(q: Query) -> int:
-        return int(np.bitwise_count(q.barcodes[i] ^ target).sum())
-
-    # The query's own bits weigh more than one judgement's: weights change first, bits only by agreement.
-    assert distance(away) >= distance(query)
-    strong = Feedback(params=replace(Feedback().params, towards=4.0)).judge(only, True).apply(store, query)
-    assert distance(strong) == 0
-    assert strong.weights is not None and strong.weights[i] == 2.0
+    with pytest.raises(
+        FishError, match=r"No slide has the diagnosis '\w+'; of 4 values the nearest are: KIR[CP], KIR[CP]"
+    ):
+        check_values(store.slides, ["diagnosis=KIRP", bad])
+    check_values(store.slides, ["diagnosis=kirc", "diagnosis=", "stain!=pas", "slide!=s3"])
 
 
 def test_results_are_saved_as_csv_json_and_geojson(store: MemoryStore, query: Query, tmp_path: Path) -> None:
@@ -113,12 +78,12 @@ def test_results_are_saved_as_csv_json_and_geojson(store: MemoryStore, query: Qu
     assert document["query"] == "schöne Probe"
 
     shapes = json.loads(results.save(tmp_path / "a.geojson").read_text())["features"]
-    assert len(shapes) == sum(len(hit.matches) for hit in results.hits)
+    assert len(shapes) == len({match.query_box for hit in results.hits for match in hit.matches})
     ring = shapes[0]["geometry"]["coordinates"][0]
     box = results.hits[0].matches[0].query_box
     assert ring[0] == ring[-1] == [box.x, box.y] and ring[2] == [box.x + box.width, box.y + box.height]
     theirs = to_geojson(results, results.hits[1].slide)["features"]
-    assert len(theirs) == len(results.hits[1].matches)
+    assert len(theirs) == len({match.hit_box for match in results.hits[1].matches})
 
     with pytest.raises(FishError, match=r"\.csv"):
         results.save(tmp_path / "a.docx")

@@ -1,0 +1,64 @@
+"""Texts that leave the program: what names of files may not do to a terminal, a spreadsheet or a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+LONGEST_NAME = 255
+"""Bytes that common file systems allow in the name of a file."""
+# Control characters of both sets, line separators, and what turns the direction of writing around.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_NUMBERS = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?(,[+-]?\d+(\.\d+)?)*")
+_FORMULA = ("=", "+", "-", "@", "\t")
+
+
+def printable(text: str, keep: str = "\n\t") -> str:
+    """Return a text in which control characters are written out, as Python writes them, but for those to keep."""
+    return _CONTROL.sub(lambda found: found[0] if found[0] in keep else _written_out(found[0]), text)
+
+
+def one_line(text: str) -> str:
+    """Return a text, such as the name of a file, that cannot look like several lines or columns."""
+    return printable(text, keep="")
+
+
+def json_safe(document: str) -> str:
+    """Return a JSON document whose strings hold no control characters, but their escapes."""
+    return _CONTROL.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", document)
+
+
+def cell(value: Any) -> Any:
+    """Return a value for a table that spreadsheets open: text that would be a formula gets an apostrophe in front.
+
+    Numbers, and text that is nothing but numbers, stay as they are; control characters are written out, as a carriage
+    return would begin another line of the table.
+    """
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if text.startswith(_FORMULA) and not _NUMBERS.fullmatch(text) else text
+
+
+def file_stem(text: str, reserved: int) -> str:
+    """Return a text as part of the name of a file.
+
+    Parameters
+    ----------
+    text
+        Any text; where it is shortened, a digest of all of it keeps it apart from others that begin alike.
+    reserved
+        Bytes that the rest of the name takes.
+    """
+    stem = re.sub(r"[^\w.,\- ()]+", "_", text).strip(". ") or "query"
+    room = LONGEST_NAME - reserved
+    if len(stem.encode(errors="replace")) <= room:
+        return stem
+    digest = hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=5).hexdigest()
+    short = stem.encode(errors="replace")[: room - len(digest) - 1].decode(errors="ignore")
+    return f"{short.strip('. ')}-{digest}"
+
+
+def _written_out(character: str) -> str:
+    return character.encode("unicode_escape").decode()

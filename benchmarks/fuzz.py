@@ -2,7 +2,8 @@
 
 Sound files of every kind the program reads are changed (bytes, values, arrays with right checksums, tables of right
 schema) and given to it in a process of their own, which is watched: an exception that is no FishError, a crash, more
-than two minutes or more than 1 GB is a finding, and printed. The same seed makes the same files.
+than two minutes of the processor (or six by the clock, twice) or more than 1 GB is a finding, and printed. The same
+seed makes the same files.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 from common import Row, options, report
 from fuzzing.kinds import KINDS
-from fuzzing.worker import Worker
+from fuzzing.worker import Worker, in_memory
 
 QUICK, ALL = 20, 1000
 COLUMNS = {
@@ -37,20 +38,22 @@ def fuzz(kind: str, mutants: int, seed: int, seconds: float, kept: Path | None) 
     """Try mutants of one kind; return a line of the table, and what was found."""
     worker, outcomes, found = Worker(seconds), Counter[str](), []
     most, slowest = 0, 0.0
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as room, warnings.catch_warnings():
+    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=in_memory()) as room, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of arrays that are changed beyond their type
         home = Path(room)
         (home / "sound").mkdir()
         sound = list(KINDS[kind].make(home / "sound"))
         for number in range(mutants if sound else 0):
-            dice = np.random.default_rng([seed, zlib.crc32(kind.encode()), number])
             source = sound[number % len(sound)]
             target = home / str(number) / source.name
-            target.parent.mkdir()
-            KINDS[kind].change(source, target, dice)
-            if kept:
-                _keep(target, kept / f"{kind}-{number}")
-            result = worker.ask(kind, target)
+            for _ in range(2):
+                _make(kind, source, target, [seed, zlib.crc32(kind.encode()), number])
+                if kept:
+                    _keep(target, kept / f"{kind}-{number}")
+                result = worker.ask(kind, target)
+                # A machine that is busy with other things is slow, too: only what hangs twice does hang.
+                if result["outcome"] != "hang":
+                    break
             outcomes[result["outcome"]] += 1
             most, slowest = max(most, result["memory"]), max(slowest, result["seconds"])
             if result["outcome"] not in ("refused", "accepted"):
@@ -63,6 +66,12 @@ def fuzz(kind: str, mutants: int, seed: int, seconds: float, kept: Path | None) 
     row: dict[str, Any] = {"kind": kind, "mutants": sum(outcomes.values())}
     row |= {title: outcomes[name] for name, title in COLUMNS.items()}
     return row | {"most MB": most >> 20, "slowest s": round(slowest, 1)}, found
+
+
+def _make(kind: str, source: Path, target: Path, seed: list[int]) -> None:
+    shutil.rmtree(target.parent, ignore_errors=True)
+    target.parent.mkdir()
+    KINDS[kind].change(source, target, np.random.default_rng(seed))
 
 
 def _keep(target: Path, place: Path) -> None:
@@ -81,7 +90,12 @@ def _pipes(folder: str, names: list[str]) -> list[str]:
 def _more(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mutants", type=int, help=f"of each kind; by default {ALL}, quick {QUICK}")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=120, help="that a file may take")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=120,
+        help="of the processor that a file may take; three times as many by the clock",
+    )
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS), metavar="KIND")
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="keep the files that something was found with"

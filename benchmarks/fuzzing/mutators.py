@@ -291,7 +291,7 @@ def tensors(content: dict[str, Any], dice: Dice) -> Any:
     """Change what a checkpoint holds: values, shapes, types, names."""
     import torch
 
-    if dice.random() < 0.1:
+    if dice.random() < 0.1 or not content:
         return VALUES[int(dice.integers(len(VALUES) - 1))]
     changed = dict(content)
     odd: tuple[Callable[[Any], Any], ...] = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from napari_fish.database import DiskStore
 from napari_fish.database import snapshot as snapshot_module
 from napari_fish.database.snapshot import PartWriter, first_damaged, open_part, verify_part
+from napari_fish.database.truth import Truth
 from napari_fish.index import ClusterParams
 from napari_fish.search.params import Mode
 
@@ -237,9 +239,9 @@ def test_a_large_file_damaged_at_its_end_is_found_when_it_is_opened(
     assert verify_part(main) == []
 
 
-def test_a_large_file_damaged_between_the_blocks_that_opening_reads_is_found_beside_the_first_searches(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def damaged_between_blocks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A database of which a large file is damaged between the blocks that opening reads."""
     monkeypatch.setattr(snapshot_module, "SMALL", 0)
     # Two blocks of eight bytes, so that there is something between them in a small file, too.
     monkeypatch.setattr("napari_fish.database.checksums.BLOCKS", 2)
@@ -249,7 +251,31 @@ def test_a_large_file_damaged_between_the_blocks_that_opening_reads_is_found_bes
     head = folder / "snapshot" / "main" / "head.npy"
     _flip(head, head.stat().st_size // 2)
     assert "head.npy" in first_damaged(open_part(head.parent, ["head", "tail"]).unread)
-    with DiskStore(folder) as store:
+    return folder
+
+
+def test_a_large_file_damaged_between_the_blocks_that_opening_reads_is_found_beside_the_first_searches(
+    damaged_between_blocks: Path,
+) -> None:
+    with DiskStore(damaged_between_blocks) as store:
         store.read_through()
+        assert store.refresh()
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
-    assert verify_part(head.parent) == []
+        assert not store.refresh()
+    assert verify_part(damaged_between_blocks / "snapshot" / "main") == []
+
+
+def test_damage_that_is_found_beside_a_search_leaves_the_rows_of_that_search_what_they_are(
+    damaged_between_blocks: Path,
+) -> None:
+    with closing(Truth.open(damaged_between_blocks)) as truth:
+        # A snapshot made again lacks the slide that was removed, so that rows move up.
+        truth.remove([SLIDES[0].record.slide])
+    with DiskStore(damaged_between_blocks) as store:
+        rows = store.rows_of([1, 5])
+        before = store.records(rows)
+        store.read_through()
+        assert store.records(rows) == before
+        assert len(store) > store.mosaics_per_slide.sum()
+        assert store.refresh()
+        assert len(store) == store.mosaics_per_slide.sum()

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from napari_fish.archive import open_database
+from napari_fish.archive.inspection import inspect_database
 from napari_fish.database import DiskStore
-from napari_fish.errors import DatabaseError
+from napari_fish.errors import DatabaseError, FishError
 
 from .test_store import SLIDES, create
 
@@ -22,6 +23,8 @@ FORGED = [
     "UPDATE slides SET mosaics = -1",
     "UPDATE slides SET mosaics = 4611686018427387904",
     "UPDATE slides SET mosaics = mosaics - 1",
+    "UPDATE slides SET generation = 255 WHERE number = 1",
+    "UPDATE state SET generation = 0",
     "UPDATE mosaics SET key = key - 4611686018427387904",
     "UPDATE mosaics SET key = key + 1125899906842624",
     "UPDATE mosaics SET x = 9223372036854775807",
@@ -49,3 +52,14 @@ def test_a_patient_rule_that_is_no_text_is_no_rule(tmp_path: Path) -> None:
         store.truth.set_parameter("patient", {"a": []})
     with open_database(folder) as database:
         assert database._patient("P1.tif") == ""
+
+
+def test_a_path_too_long_for_any_file_is_that_of_a_slide_that_is_away(tmp_path: Path) -> None:
+    folder = create(tmp_path / "x.fish")
+    with DiskStore(folder, writer=True) as store:
+        store.commit(SLIDES[0])
+    with closing(sqlite3.connect(folder / "fish.sqlite", isolation_level=None)) as file:
+        file.execute("UPDATE slides SET path = ?", ("x" * 100_000,))
+    assert inspect_database(folder).away == {SLIDES[0].record.slide}
+    with open_database(folder) as database, pytest.raises(FishError, match="is not at"):
+        database.place(database.store.slides[0])

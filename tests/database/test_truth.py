@@ -219,6 +219,10 @@ def test_a_killed_build_keeps_every_finished_slide_and_ends_the_same(truth: Trut
     ("sql", "ask"),
     [
         ("UPDATE parameters SET value = '{\"half'", lambda truth: truth.parameters),
+        (
+            "UPDATE parameters SET value = replace(hex(zeroblob(5000)), '00', '[')",
+            lambda truth: truth.parameters,
+        ),
         ("UPDATE state SET threshold = 3, histogram = x'0102'", lambda truth: truth.calibration),
         ("UPDATE state SET threshold = 3, histogram = zeroblob(16)", lambda truth: truth.calibration),
         ("UPDATE mosaics SET barcode = x'01'", lambda truth: truth.digest()),

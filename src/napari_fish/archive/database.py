@@ -23,7 +23,7 @@ from napari_fish.building.settings import load_encoder_of, recorded_mosaic
 from napari_fish.building.summary import Summary
 from napari_fish.database import DiskStore, SlideRecord
 from napari_fish.database.labels import SlideLabels, patient_rule
-from napari_fish.database.places import place_of
+from napari_fish.database.places import is_there, place_of
 from napari_fish.database.records import OWN_COLUMNS
 from napari_fish.encode import Encoder, check_same_encoder
 from napari_fish.errors import DatabaseError, FishError
@@ -273,7 +273,7 @@ class Database:
     def place(self, record: SlideRecord) -> Path:
         """Return where a slide is, or say that it is not there."""
         place = place_of(record.path, self.path)
-        if place is None or not place.exists():
+        if place is None or not is_there(place):
             raise FishError(
                 f"{record.name or record.slide}: is not at {place or 'any known place'} any more. "
                 f"If it was moved: napari-fish relocate {self.path.name} FOLDER."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from napari_fish.database.places import place_of
+from napari_fish.database.places import is_there, place_of
 from napari_fish.database.records import Quarantined, SlideRecord
 from napari_fish.database.truth import Truth
 from napari_fish.errors import Cancelled
@@ -122,7 +122,7 @@ def inspect_database(
         if should_stop and should_stop():
             raise Cancelled("looking at the database was stopped.")
         place = place_of(record.path, folder)
-        if place is None or not place.exists():
+        if not is_there(place):
             away.add(record.slide)
         if progress:
             progress(done + 1, len(known))

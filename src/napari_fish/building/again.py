@@ -12,7 +12,7 @@ from napari_fish.building.params import BuildParams
 from napari_fish.building.summary import Summary, Watch
 from napari_fish.building.survey import Candidate, by_id
 from napari_fish.database.codes import FOLDER as CODES
-from napari_fish.database.places import place_of
+from napari_fish.database.places import is_there, place_of
 from napari_fish.database.sheets import enumerated
 from napari_fish.database.truth import Truth
 from napari_fish.errors import DatabaseError
@@ -51,7 +51,7 @@ def encode_again(
         for slide in dict.fromkeys(slides):
             record = known.get(slide)
             place = None if record is None else place_of(record.path, folder)
-            if record is None or place is None or not place.exists():
+            if record is None or place is None or not is_there(place):
                 away.append(slide)
             elif record.choice.mask and mask_again(place, record, truth) is None:
                 masked.append(slide)

@@ -20,7 +20,7 @@ from napari_fish.building.survey import Candidate, candidates, without_dismissed
 from napari_fish.database import DiskStore, EncodedSlide, Quarantined, SlideRecord
 from napari_fish.database.codes import save_codes
 from napari_fish.database.labels import SlideLabels, patient_rule, read_labels
-from napari_fish.database.places import place_of, recorded_path
+from napari_fish.database.places import is_there, place_of, recorded_path
 from napari_fish.database.sheets import enumerated
 from napari_fish.database.thumbnails import Thumbnails
 from napari_fish.encode import Encoded, EncodeJob, Encoder, encode_slides
@@ -358,8 +358,7 @@ def _class_of(source: Candidate) -> str:
 
 
 def _is_gone(bad: Quarantined, folder: Path) -> bool:
-    place = place_of(bad.path, folder)
-    return place is None or not place.exists()
+    return not is_there(place_of(bad.path, folder))
 
 
 def _settled(store: DiskStore) -> list[str]:

@@ -11,7 +11,7 @@ from napari_fish.building.survey import DISMISSED, by_id, candidates
 from napari_fish.database import DiskStore
 from napari_fish.database.codes import remove_codes
 from napari_fish.database.labels import LabelTable, Matched, label_slides, read_labels
-from napari_fish.database.places import place_of, recorded_path
+from napari_fish.database.places import is_there, place_of, recorded_path
 from napari_fish.database.records import Quarantined
 from napari_fish.database.slidenames import SlideNames
 from napari_fish.database.thumbnails import Thumbnails
@@ -159,11 +159,7 @@ def relocate(
     target = expanded(database)
     with DiskStore(target, writer=True) as store:
         records = by_id(store.truth)
-        missing = [
-            record
-            for record in records.values()
-            if (place := place_of(record.path, target)) is None or not place.exists()
-        ]
+        missing = [record for record in records.values() if not is_there(place_of(record.path, target))]
         lost = {record.content_hash: record for record in missing if record.content_hash}
         found: list[str] = []
         names = {record.name for record in lost.values()}

@@ -10,7 +10,7 @@ from napari_fish.building.strictness import check_artefacts, params_for
 from napari_fish.database import DiskStore
 from napari_fish.database.export import OURS
 from napari_fish.database.lock import write_lock
-from napari_fish.database.places import BUNDLE, place_of, recorded_path
+from napari_fish.database.places import BUNDLE, is_there, place_of, recorded_path
 from napari_fish.database.schema import FILE
 from napari_fish.database.truth import PAPER_BARCODES, Truth
 from napari_fish.encode import DEFAULT_ENCODER, Encoder, check_same_encoder, load_encoder
@@ -126,7 +126,7 @@ def is_papers(card: Card) -> bool:
 def load_encoder_of(truth: Truth, device: str = "auto", asked: str | None = None) -> Encoder:
     """Load the encoder of a database: the one asked for, else the one from where it was, else the one of that name."""
     kept = place_of(str(truth.parameters.get(BUNDLE, "")), truth.folder)
-    name = asked or (kept if kept is not None and kept.exists() else truth.encoder)
+    name = asked or (kept if is_there(kept) else truth.encoder)
     encoder = load_encoder(name, device)
     check_same_encoder(truth.encoder, truth.weights_hash, encoder.card, str(truth.folder))
     return encoder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path, PurePath
+from typing import TypeGuard
 
 BUNDLE = "bundle"
 """The parameter that keeps where an encoder without a name of its own was found."""
@@ -27,3 +28,8 @@ def recorded_path(slide: Path | None, database: Path) -> str:
 def place_of(recorded: str, database: Path) -> Path | None:
     """Return where a slide should be, given the path that is kept; None where none is."""
     return Path(os.path.normpath(database.resolve().parent / recorded)) if recorded else None
+
+
+def is_there(place: Path | None) -> TypeGuard[Path]:
+    """Whether there is a file; none is where no file can be, for a name that is too long, or where nobody may look."""
+    return place is not None and os.path.exists(place)

@@ -175,7 +175,7 @@ class SqlFile:
         """Make of values what they should be; where that fails, they are not what was written."""
         try:
             yield
-        except (TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
+        except (TypeError, ValueError, IndexError, OverflowError, AttributeError, RecursionError) as error:
             raise in_words(error, self.path) from error
 
     @contextmanager

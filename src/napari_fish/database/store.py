@@ -65,8 +65,9 @@ class DiskStore:
         self._deltas: list[Delta] = []
         self._mended: list[str] = []
         self._lock: BaseFileLock | None = None
-        self._logs, self._checking, self._is_closed = False, threading.Lock(), False
-        self._other_content = ""
+        self._logs, self._is_closed = False, False
+        self._checking, self._comparing = threading.Lock(), threading.Lock()
+        self._damaged: tuple[MainPart, str] | None = None
         self._compared: MainPart | None = None
         try:
             self._lock = write_lock(folder) if writer else None
@@ -87,26 +88,30 @@ class DiskStore:
 
     def _check(self) -> None:
         main = self._shown.main
-        wrong = self._other_content or (f"{self._snapshot / MAIN}: {text}" if (text := main.damage()) else "")
-        self._other_content = ""
-        if wrong:
-            self._mended.append(wrong)
-            log.warning("%s The snapshot is made again.", wrong)
-            self._show_anew(self._make_main())
+        if text := main.damage():
+            self._mend(f"{self._snapshot / MAIN}: {text}")
         elif main.unread and main is not self._compared:
-            # What opening has not read is compared beside the first searches; what is wrong is mended before the next one.
+            # What opening has not read is compared beside the first searches; what is wrong is mended by the next refresh.
             threading.Thread(target=self._compare_content, args=(main,), daemon=True).start()
         self._is_checked = True
 
+    def _mend(self, wrong: str) -> None:
+        self._mended.append(wrong)
+        log.warning("%s The snapshot is made again.", wrong)
+        self._show_anew(self._make_main())
+
     def _compare_content(self, main: MainPart) -> None:
-        """Compare all that the large files of a main part hold with its checksum; have it made again where it differs."""
-        if main is self._compared:
-            return
-        self._compared = main
-        wrong = first_damaged(main.unread, lambda: self._is_closed or self._shown.main is not main)
-        with self._checking:
-            if wrong and self._shown.main is main:
-                self._other_content, self._is_checked = wrong, False
+        """Compare all that the large files of a main part hold with its checksum; have it made again where it differs.
+
+        Not here and now: rows and slides have other numbers after it, and a search may be under way.
+        """
+        with self._comparing:
+            if main is self._compared:
+                return
+            self._compared = main
+            wrong = first_damaged(main.unread, lambda: self._is_closed or self._shown.main is not main)
+            if wrong:
+                self._damaged = main, wrong
 
     def _show_anew(self, main: MainPart) -> None:
         self._deltas = []
@@ -212,11 +217,18 @@ class DiskStore:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Show what was written since, by this or another program; return whether there was anything."""
-        if self.truth.generation == self._view.generation:
+        """Show what was written since, by this or another program; return whether there was anything.
+
+        A snapshot that was found damaged meanwhile is made again, too.
+        """
+        view = self._view
+        if self._damaged and self._damaged[0] is view.main:
+            self._mend(self._damaged[1])
+            return True
+        if self.truth.generation == view.generation:
             return False
         with self.truth.reading():
-            self._shown = self._view.followed_by(*self._beyond(self._view.main))
+            self._shown = view.followed_by(*self._beyond(view.main))
         self._describe(self._shown)
         return True
 

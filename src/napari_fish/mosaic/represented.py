@@ -20,8 +20,8 @@ TOUCHED = 0.2
 """A patch with less than this share of a piece of tissue only touches it."""
 HELD = 0.5
 """Share of a piece of tissue that patches hold at least which stand for it."""
-LEAST_PIECE = 0.1
-"""Share of a patch that a piece must fill for a patch to be taken back for it."""
+LEAST_PIECE, MOST_PIECE = 0.1, 1.2
+"""How many patches a piece must fill for a patch to be taken back for it, and how many at the most: larger pieces have others."""
 APART = 3
 """Px of the overview up to which a bridge does not make two pieces one."""
 
@@ -30,10 +30,10 @@ def brought_back(tissue: Tissue, patches: Sequence[Patch], size: int) -> list[Pa
     """Return the patches, some taken back for each piece of stained tissue of which less than half is left.
 
     Of the patches with most of what is missing, it is the least suspicious one, and another, until half of the piece is
-    there. Each must hold a fifth of the piece, so large pieces, which have other patches, get none.
+    there. Only pen and dirt are overruled in this way, only for small pieces, and each patch must hold a fifth of the piece.
     """
     result = list(patches)
-    gone = {i for i, patch in enumerate(result) if patch.reason not in ("", "white")}
+    gone = {i for i, patch in enumerate(result) if patch.reason in DIRTY}
     if not gone or tissue.sure is None:
         return result
     # Pieces that pen or a fibre joins are two.
@@ -41,8 +41,9 @@ def brought_back(tissue: Tissue, patches: Sequence[Patch], size: int) -> list[Pa
     pixels = np.bincount(pieces.ravel(), minlength=count + 1)
     held = _covered(tissue, [patch for patch in result if not patch.reason], size)
     left = np.bincount(pieces[held], minlength=count + 1)
-    least = LEAST_PIECE * (size / tissue.scale[0]) * (size / tissue.scale[1])
-    for piece in 1 + np.nonzero((left < HELD * pixels)[1:] & (pixels[1:] > least))[0]:
+    patch_area = (size / tissue.scale[0]) * (size / tissue.scale[1])
+    small = (pixels > LEAST_PIECE * patch_area) & (pixels < MOST_PIECE * patch_area)
+    for piece in 1 + np.nonzero((small & (left < HELD * pixels))[1:])[0]:
         missing = (pieces == piece) & ~held
         while np.count_nonzero(missing) > (1 - HELD) * pixels[piece]:
             gains = {i: np.count_nonzero(missing[_inside(tissue, result[i], size)]) for i in gone}

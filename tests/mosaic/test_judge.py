@@ -54,12 +54,12 @@ def test_doubtful_patches_stay_unless_the_filter_is_strict(
     assert not doubtful(patches[2], params)
 
 
-def test_where_nearly_all_of_a_slide_would_go_only_the_sure_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_all_of_a_slide_is_suspicious_only_the_sure_go(monkeypatch: pytest.MonkeyPatch) -> None:
     patches = judged_as(monkeypatch, ["fold"] * 6, [1.0] * 5 + [3.0])
     assert [p.reason for p in patches] == [*[""] * 5, "fold"]
 
 
-def test_what_is_inked_nearly_everywhere_goes_where_the_rest_is_beyond_doubt(
+def test_what_is_inked_goes_though_it_is_most_of_a_slide_where_the_rest_is_beyond_doubt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     patches = judged_as(monkeypatch, ["ink"] * 8, [*[1.0] * 5, *[-6.0] * 3])

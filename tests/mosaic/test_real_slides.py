@@ -82,6 +82,16 @@ def test_the_same_tissue_is_found_in_every_format(real_data: Path) -> None:
     assert 0.5e6 < areas[0] < 0.8e6
 
 
+@pytest.mark.parametrize(
+    "ending", ["svs", "ome.tiff", "ome.zarr", "dicom", "jpeg.tiff", "jp2.tiff", "webp.tiff"]
+)
+def test_no_file_of_the_skin_slide_loses_its_follicle(real_data: Path, ending: str) -> None:
+    with open_slide(real_data / "slides" / f"cmu-1-small-region.{ending}", mpp=0.499) as slide:
+        mosaic = make_mosaic(slide)
+    assert len(mosaic.candidates) >= 5
+    assert not [patch.reason for patch in mosaic.dropped if patch.reason != "white"]
+
+
 def test_pen_ink_on_a_real_slide_is_dropped(real_data: Path) -> None:
     with open_slide(real_data / "slides" / "ink.jpeg", mpp=2.0) as slide:
         mosaic = make_mosaic(slide)

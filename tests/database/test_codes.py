@@ -12,7 +12,7 @@ import pytest
 import zarr
 
 from napari_fish.database import DiskStore
-from napari_fish.database.codes import FOLDER, read_codes, save_codes
+from napari_fish.database.codes import FOLDER, has_codes, read_codes, save_codes
 from napari_fish.errors import DatabaseError
 
 from .test_store import SLIDES, create
@@ -107,3 +107,17 @@ def test_verify_reads_the_codes(tmp_path: Path) -> None:
         save_codes(folder, name, CODES)
         _flip(next((folder / FOLDER).glob("*/zarr.json")).parent)
         assert "damaged" in store.verify()[0]
+
+
+def test_codes_that_were_being_written_when_the_program_ended_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = np.ones((2, 64, 64), np.uint8)
+    with monkeypatch.context() as killed:
+        killed.setattr(zarr.Array, "__setitem__", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            save_codes(tmp_path, "a", codes)
+    assert not has_codes(tmp_path, "a")
+    save_codes(tmp_path, "a", codes)
+    assert np.array_equal(read_codes(tmp_path, "a"), codes)
+    assert not list((tmp_path / "codes.zarr").glob("*.part"))

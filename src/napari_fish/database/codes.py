@@ -24,13 +24,16 @@ _MOST_MOSAICS = 1 << 24
 
 def save_codes(database: Path, slide: str, codes: NDArray[np.uint8]) -> None:
     """Keep the codes of a slide, shape (n_mosaics, 64, 64), instead of those it had."""
-    shape = codes.shape
+    shape, part, place = codes.shape, f"{_name(slide)}.part", database / FOLDER / _name(slide)
     try:
         array = _group(database, "a").create_array(
-            _name(slide), shape=shape, dtype=np.uint8, chunks=(max(1, len(codes)), *shape[1:]), overwrite=True,
+            part, shape=shape, dtype=np.uint8, chunks=(max(1, len(codes)), *shape[1:]), overwrite=True,
             attributes={"slide": slide, _DIGEST: _digest(codes)}, config={"write_empty_chunks": True},
         )  # fmt: skip
         array[...] = codes
+        # Under its own name only when it is whole: a kill leaves no codes rather than half of them.
+        remove_codes(database, slide)
+        place.with_name(part).rename(place)
     except OSError as error:
         raise DatabaseError(
             f"{database / FOLDER}: cannot be written to ({error.strerror}); make room, or build without --store-codes."

@@ -31,12 +31,10 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from napari_fish.building.build import build
-from napari_fish.database import DiskStore
-from napari_fish.database.places import place_of
 from napari_fish.encode import patch_from_image
-from napari_fish.encode.bundle import load_bundle
-from napari_fish.encode.texture import make_texture
-from napari_fish.evaluate.asking import choose_questions, queries_of
+from napari_fish.encode.bundle.bundle import load_bundle
+from napari_fish.encode.networks.registry import make_texture
+from napari_fish.evaluate.asking.questions import choose_questions, queries_of
 from napari_fish.evaluate.metrics import Resamples, average_precision, first_right, majority_right
 from napari_fish.evaluate.params import EvaluateParams
 from napari_fish.index.arrays import NeighbourLists
@@ -44,6 +42,8 @@ from napari_fish.search import SearchParams, search
 from napari_fish.search.labelfree import rank_without_labels
 from napari_fish.slides import open_slide
 from napari_fish.slides.demo import write_demo
+from napari_fish.store import DiskStore
+from napari_fish.store.places import place_of
 
 K, NEIGHBOURS = 5, 50
 Floats = NDArray[np.float32]

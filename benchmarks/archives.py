@@ -26,10 +26,10 @@ from numba import njit
 from numpy.typing import NDArray
 from realbarcodes import CACHE
 
-from napari_fish.database.snapshot import read_through
 from napari_fish.index import ClusteredIndex, Codes, Segment
-from napari_fish.index.cells import CellPart
 from napari_fish.index.hamming import distance_matrix, unpack_bits
+from napari_fish.index.kmeans import CellPart
+from napari_fish.store.snapshot.files import read_through
 
 BASE, CLASSES, SLIDE = 100_000, 9, 100
 WORDS = 16

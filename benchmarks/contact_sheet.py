@@ -20,7 +20,7 @@ from PIL import Image, ImageDraw
 from napari_fish.errors import FishError
 from napari_fish.mosaic import make_mosaic
 from napari_fish.mosaic.draw import draw_mosaic
-from napari_fish.mosaic.evaluation import evaluate_demo, score
+from napari_fish.mosaic.training.evaluation import evaluate_demo, score
 from napari_fish.slides import find_slides, open_slide
 from napari_fish.slides.demo import demo_specs
 

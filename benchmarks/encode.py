@@ -22,17 +22,17 @@ from encode_retrieval import DATA, retrieval_rows
 from numpy.typing import NDArray
 
 from napari_fish.encode import Bundle, encode_patches, load_bundle
-from napari_fish.encode.barcode import unpack
-from napari_fish.encode.card import TextureSpec
-from napari_fish.encode.checkpoint import paper_card
-from napari_fish.encode.crops import Crops
-from napari_fish.encode.densenet import find_weights
+from napari_fish.encode.bundle.barcode import unpack
+from napari_fish.encode.bundle.card import TextureSpec
+from napari_fish.encode.bundle.keys import semantic_order
 from napari_fish.encode.encoder import Encoder
-from napari_fish.encode.keys import semantic_order
-from napari_fish.encode.plan import PLAIN
-from napari_fish.encode.sources import TissueSource
-from napari_fish.encode.train import train_vqvae
-from napari_fish.encode.trainparams import TrainReport, VQTrainParams
+from napari_fish.encode.importing import paper_card
+from napari_fish.encode.networks.densenet import find_weights
+from napari_fish.encode.speed.speed_plan import PLAIN
+from napari_fish.encode.training.crops import Crops
+from napari_fish.encode.training.params import TrainReport, VQTrainParams
+from napari_fish.encode.training.sources import TissueSource
+from napari_fish.encode.training.vqvae import train_vqvae
 from napari_fish.slides import open_slide
 
 CACHE = Path(__file__).parent / ".cache"
@@ -106,7 +106,7 @@ def tissue_patches(count: int) -> RGB:
         with open_slide(DATA / "slides" / "cmu-1-small-region.svs") as slide:
             spots = np.random.default_rng(0).uniform(0, 1, (count, 2)) * [1190, 1930]
             return np.stack([slide.read(x, y, 1024, 1024, 0.5) for x, y in spots])
-    from napari_fish.encode.plan import _made_up_tissue
+    from napari_fish.encode.speed.speed_plan import _made_up_tissue
 
     return np.concatenate([_made_up_tissue(1024)] * count)
 
@@ -137,7 +137,7 @@ def heard(report: TrainReport) -> None:
 
 def trained_densenet(file: Path, steps: int = 200) -> dict[str, torch.Tensor]:
     """Return DenseNet-121 after it has learned to tell classes of tissue apart; kept every 50 steps."""
-    from napari_fish.encode.densenet import DenseNetTexture
+    from napari_fish.encode.networks.densenet import DenseNetTexture
 
     classes = [
         TissueSource(folder, mpp)

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from napari_fish.encode import Bundle, Encoder, load_bundle, load_encoder, patch_from_image
-from napari_fish.encode.barcode import neighbour_bits, projection_bits, unpack
-from napari_fish.encode.lite import Lite0, _fold, folded_imagenet_weights
-from napari_fish.encode.texture import make_texture
-from napari_fish.encode.traintexture import TextureTrainParams, texture_network
+from napari_fish.encode.bundle.barcode import neighbour_bits, projection_bits, unpack
+from napari_fish.encode.networks.efficientnet_lite import Lite0, _fold, folded_imagenet_weights
+from napari_fish.encode.networks.registry import make_texture
+from napari_fish.encode.training.texture_code import TextureTrainParams, texture_network
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 QUICK_STEP = 8
@@ -178,7 +178,7 @@ class LastLayer(torch.nn.Module):
 
 def yardstick_features(images: Sequence[Item]) -> dict[str, Floats]:
     """Return features of every yardstick; networks see images of 256 px."""
-    from napari_fish.encode.densenet import DenseNetTexture
+    from napari_fish.encode.networks.densenet import DenseNetTexture
 
     torch.manual_seed(0)
     networks = {
@@ -309,7 +309,7 @@ def _more(parser: argparse.ArgumentParser) -> None:
 
 def main() -> None:
     """Compare bundles, or measure the encoder in the box and all yardsticks."""
-    from napari_fish.encode.bundle import describe_bundle, find_bundle
+    from napari_fish.encode.bundle.bundle import describe_bundle, find_bundle
 
     chosen = options(__doc__ or "", _more)
     if chosen.write_card and (chosen.quick or chosen.bundles or not DATA.is_dir()):

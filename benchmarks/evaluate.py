@@ -23,12 +23,12 @@ import numpy as np
 from archives import WORDS, BarcodeModel
 from common import Row, options, report
 
-from napari_fish.database import DiskStore, EncodedSlide, SlideRecord
-from napari_fish.database.truth import Truth
-from napari_fish.evaluate.asking import choose_questions
+from napari_fish.evaluate.asking.questions import choose_questions
+from napari_fish.evaluate.asking.running import ask_all
 from napari_fish.evaluate.params import EvaluateParams
-from napari_fish.evaluate.running import ask_all
 from napari_fish.search import calibrate
+from napari_fish.store import DiskStore, EncodedSlide, SlideRecord
+from napari_fish.store.sqlite.catalogue import Truth
 
 MOSAICS, LABELS = 100, 12
 

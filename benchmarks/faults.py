@@ -25,11 +25,11 @@ sys.path.insert(0, str(ROOT))
 from tests.tiny import DOOM, use_quick_encoder, write_archive
 
 from napari_fish.building.build import build
-from napari_fish.database import DiskStore
-from napari_fish.database.truth import Truth
 from napari_fish.errors import DatabaseError
 from napari_fish.names import Mode
 from napari_fish.search import Query, SearchParams, search
+from napari_fish.store import DiskStore
+from napari_fish.store.sqlite.catalogue import Truth
 
 KILLS_A_DATABASE = 5
 SLIDES = 9

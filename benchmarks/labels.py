@@ -25,13 +25,13 @@ from common import Row, options, report
 from numpy.typing import NDArray
 from realbarcodes import CACHE, real_barcodes
 
-from napari_fish.database import EncodedSlide, MemoryStore, SlideRecord
 from napari_fish.index.arrays import Mask, NeighbourLists
 from napari_fish.search import Query, SearchParams, calibrate
 from napari_fish.search.engine import allowed_slides
 from napari_fish.search.neighbours import find_neighbours
 from napari_fish.search.params import PAPER_WEIGHTS
 from napari_fish.search.ranking import VARIANTS, Votes, count_votes, label_weights
+from napari_fish.store import EncodedSlide, MemoryStore, SlideRecord
 
 #: Labels of the archives; the smaller hold the first sites of the largest.
 LABELS = (5, 10, 29, 56)

@@ -29,8 +29,8 @@ from tissue_slides import ArraySlide
 from napari_fish.errors import NoTissue
 from napari_fish.mosaic import Mosaic, make_mosaic
 from napari_fish.mosaic.draw import draw_mosaic
-from napari_fish.mosaic.examples import FIELD_MPP
 from napari_fish.mosaic.rings import draw
+from napari_fish.mosaic.training.examples import FIELD_MPP
 from napari_fish.slides.protocol import RGB
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "tissue"

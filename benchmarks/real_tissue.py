@@ -30,9 +30,10 @@ from PIL import Image
 from tissue_slides import ACROSS, KINDS, PATCH, grids, sets_in, slide_of
 
 from napari_fish.errors import NoTissue
-from napari_fish.mosaic import make_mosaic, training
+from napari_fish.mosaic import make_mosaic
 from napari_fish.mosaic.artefacts import Filters
-from napari_fish.mosaic.fitting import SHOWS, Examples
+from napari_fish.mosaic.training import train as training
+from napari_fish.mosaic.training.fitting import SHOWS, Examples
 from napari_fish.mosaic.values import Mosaic, Patch
 from napari_fish.slides.protocol import RGB
 

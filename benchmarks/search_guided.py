@@ -13,12 +13,12 @@ from common import Row, claim, row, timed
 from numba import njit
 from numpy.typing import NDArray
 
-from napari_fish.database import MemoryStore, SlideRecord, SlideTable
 from napari_fish.index import GuidedParams, NeighbourLists, Segment, exact_neighbours
-from napari_fish.index.guided import GuidedIndex
+from napari_fish.index.guided.search import GuidedIndex
+from napari_fish.index.guided.slide_rows import SlideRows
 from napari_fish.index.hamming import distances
-from napari_fish.index.sliderows import SlideRows
 from napari_fish.search import Query, SearchParams, search
+from napari_fish.store import MemoryStore, SlideRecord, SlideTable
 
 BUNCH = 40
 # Queries whose true neighbours are looked for, and how many of each.

@@ -21,12 +21,12 @@ from archives import SLIDE, WORDS, LatencyArchive, forget_pages
 from common import Row, claim, row, timed
 from realbarcodes import CACHE
 
-from napari_fish.database import EncodedSlide, SlideRecord
-from napari_fish.database.schema import SCHEMA
-from napari_fish.database.store import DiskStore
-from napari_fish.database.truth import Truth
 from napari_fish.search import Query, SearchParams, search
 from napari_fish.search.neighbours import exact_cost_ms
+from napari_fish.store import EncodedSlide, SlideRecord
+from napari_fish.store.snapshot.store import DiskStore
+from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.schema import SCHEMA
 
 BOX = 2048
 _INDEX = next(sql for sql in SCHEMA if "mosaics_of_slide" in sql)

@@ -25,13 +25,13 @@ from pseudo_slides import BENIGN, TISSUE, rows_of
 
 from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
-from napari_fish.database import DiskStore
 from napari_fish.evaluate import EvaluateParams, evaluate, to_json, write_report
-from napari_fish.evaluate.asking import choose_questions
+from napari_fish.evaluate.asking.questions import choose_questions
+from napari_fish.evaluate.asking.running import ask_all
 from napari_fish.evaluate.metrics import Resamples, majority_right
 from napari_fish.evaluate.params import Way
-from napari_fish.evaluate.running import ask_all
 from napari_fish.evaluate.scoring import labels_of_slides
+from napari_fish.store import DiskStore
 
 #: Which folders of images make each database, and the split each is.
 ARCHIVES = {

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from napari_fish.mosaic.examples import FIELD_MPP, filled, read_field, resized
+from napari_fish.mosaic.training.examples import FIELD_MPP, filled, read_field, resized
 from napari_fish.slides.base import PyramidSlide
 from napari_fish.slides.mpp import Mpp, MppSource
 from napari_fish.slides.protocol import RGB, SeriesInfo

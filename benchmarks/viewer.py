@@ -67,9 +67,9 @@ def viewer(*names: str) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Show a viewer with widgets."""
     import napari
 
-    from napari_fish._napari.database_widget import DatabaseWidget
-    from napari_fish._napari.results_widget import ResultsWidget
-    from napari_fish._napari.search_widget import SearchWidget
+    from napari_fish._napari.database.widget import DatabaseWidget
+    from napari_fish._napari.results.widget import ResultsWidget
+    from napari_fish._napari.search.widget import SearchWidget
 
     kinds = {"Database": DatabaseWidget, "Search": SearchWidget, "Results": ResultsWidget}
     shown = napari.Viewer(show=True)
@@ -83,7 +83,7 @@ def viewer(*names: str) -> Iterator[tuple[Any, dict[str, Any]]]:
 
 def opened(shown: Any, path: Path) -> Any:
     """Open a database in a viewer and make it ready."""
-    from napari_fish._napari.session import session_of
+    from napari_fish._napari.session.session import session_of
 
     session = session_of(shown)
     wait(lambda: not session.busy)
@@ -117,7 +117,7 @@ def open_part(large: Path, quick: bool) -> list[Row]:
 
 def slide_part(database: Path, large: Path, quick: bool) -> list[Row]:
     """Search for whole slides, one after the other, and wait for the gallery each time."""
-    from napari_fish._napari.reader import PLUGIN
+    from napari_fish._napari.reader.reader import PLUGIN
 
     total: list[float] = []
     with viewer("Search", "Results") as (shown, widgets):
@@ -141,8 +141,8 @@ def slide_part(database: Path, large: Path, quick: bool) -> list[Row]:
 
 def jump_part(database: Path, quick: bool) -> list[Row]:
     """Go to hits, one after the other; each opens a slide."""
-    from napari_fish._napari.navigate import draw_matches
-    from napari_fish._napari.reader import PLUGIN
+    from napari_fish._napari.compare.navigate import draw_matches
+    from napari_fish._napari.reader.reader import PLUGIN
     from napari_fish.search import SearchParams
 
     times = []
@@ -164,7 +164,7 @@ def jump_part(database: Path, quick: bool) -> list[Row]:
 
 def box_part(database: Path, large: Path, quick: bool) -> list[Row]:
     """Draw boxes, one after the other, and wait for the gallery each time."""
-    from napari_fish._napari.reader import PLUGIN
+    from napari_fish._napari.reader.reader import PLUGIN
 
     n, slide = (10 if quick else 30), "demo-001.tif"
     with viewer("Search", "Results") as (shown, widgets):
@@ -204,8 +204,8 @@ def box_part(database: Path, large: Path, quick: bool) -> list[Row]:
 
 def compare_part(database: Path, quick: bool) -> list[Row]:
     """Compare one answer after the other."""
-    from napari_fish._napari.compare import comparison_of
-    from napari_fish._napari.reader import PLUGIN
+    from napari_fish._napari.compare.compare import comparison_of
+    from napari_fish._napari.reader.reader import PLUGIN
     from napari_fish.search import SearchParams
 
     slides = [f"demo-{i:03}.tif" for i in range(1, 5 if quick else 11)]
@@ -254,7 +254,7 @@ def build_part(database: Path, folder: Path, quick: bool) -> list[Row]:
         table = [[str(model.index(r, c).data()) for c in range(2)] for r in range(model.rowCount())]
         listed = {name for name, state in table if state == "quarantined"}
         wait(lambda: not widget.busy)
-        from napari_fish._napari.session import session_of
+        from napari_fish._napari.session.session import session_of
 
         wait(lambda: not session_of(shown).busy)
         session_of(shown).close()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_fish.database import DiskStore, EncodedSlide
+from napari_fish.store import DiskStore, EncodedSlide
 
 MOSAICS_PER_SLIDE = 100
 FLIPPED = 0.04
@@ -30,8 +30,8 @@ def demo(folder: Path) -> Path:
 
 def large_archive(database: Path, folder: Path, mosaics: int) -> Path:
     """Make a database of many mosaics: those of the demo with some bits flipped, as slides of patients of their own."""
-    from napari_fish.database.truth import Truth
     from napari_fish.search import calibrate
+    from napari_fish.store.sqlite.catalogue import Truth
 
     dice = np.random.default_rng(0)
     with DiskStore(database) as source:

@@ -31,7 +31,7 @@ def mosaic(file: Path) -> None:
     import napari
     from qtpy.QtWidgets import QApplication
 
-    from napari_fish._napari.mosaic_widget import MosaicWidget
+    from napari_fish._napari.mosaic.widget import MosaicWidget
     from napari_fish._napari.show import add_slide, arrange, take_picture
 
     if not REAL_SLIDE.exists():

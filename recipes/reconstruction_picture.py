@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from napari_fish.encode.vqvae import VQVAE, to_network_range
 from PIL import Image
 
 from napari_fish.encode import load_bundle
-from napari_fish.encode.vqvae import VQVAE, to_network_range
 from napari_fish.slides import open_slide
 
 PLACES = (

@@ -37,8 +37,7 @@ def installed_plugins() -> None:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Build and search without networks."""
     from napari_fish.building import settings
-
-    from .tiny import quick_encoder
+    from tests.tiny import quick_encoder
 
     monkeypatch.setattr(settings, "load_encoder", quick_encoder)
 
@@ -47,8 +46,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def tiny_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with tiny slides in ``Schnitte ü`` and the database ``a b.fish`` made of them; not to be changed."""
     from napari_fish.building.build import build
-
-    from .tiny import QuickEncoder, write_archive
+    from tests.tiny import QuickEncoder, write_archive
 
     home = tmp_path_factory.mktemp("archive")
     slides = write_archive(home / "Schnitte ü")

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from napari_fish.building import settings
-from napari_fish.encode.barcode import pack
-from napari_fish.encode.card import NEIGHBOUR, Card, TextureSpec
+from napari_fish.encode.bundle.barcode import pack
+from napari_fish.encode.bundle.card import NEIGHBOUR, Card, TextureSpec
+from napari_fish.encode.bundle.keys import keys_from_codes
 from napari_fish.encode.encoder import Encoded
-from napari_fish.encode.keys import keys_from_codes
 from napari_fish.errors import EncoderError
-
-from .slides.conftest import write_image, write_tiff
+from tests.slides.conftest import write_image, write_tiff
 
 MPP = 2.0
 MOSAICS = 81

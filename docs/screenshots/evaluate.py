@@ -13,10 +13,10 @@ def picture(
 ) -> None:
     """Take a picture of the widget in a viewer: a tab of the results, of a full evaluation, scrolled down by some px."""
     import napari
+    from napari_fish._napari.evaluate_widget import EvaluateWidget
     from qtpy.QtCore import Qt
     from qtpy.QtWidgets import QCheckBox, QComboBox, QScrollArea
 
-    from napari_fish._napari.evaluate_widget import EvaluateWidget
     from napari_fish._napari.session import session_of
     from napari_fish._napari.show import take_picture
 

@@ -49,6 +49,7 @@ def answered(file: Path, theme: str = "dark") -> None:
 def queue(file: Path) -> None:
     """Take a picture of several slides, searched for one after the other, of which the first is done."""
     from napari_fish._napari.search_batch import Task
+
     from napari_fish._napari.show import take_picture
 
     with scene() as (viewer, search, _):

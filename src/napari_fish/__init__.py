@@ -13,7 +13,7 @@ keep_kernels_somewhere()
 from napari_fish.slides import open_slide
 
 if TYPE_CHECKING:
-    from napari_fish.archive import Database, build, open_database
+    from napari_fish.database import Database, build, open_database
 
 __all__ = ["Database", "__version__", "build", "open_database", "open_slide"]
 
@@ -23,5 +23,5 @@ __version__ = "0.1.0.dev0"
 def __getattr__(name: str) -> Any:
     """Load what needs the search's machinery only when it is asked for."""
     if name in ("Database", "build", "open_database"):
-        return getattr(import_module("napari_fish.archive"), name)
+        return getattr(import_module("napari_fish.database"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,6 +11,8 @@ Mode = Literal["auto", "exact", "clustered", "guided", "released"]
 Ranking = Literal["auto", "fish", "fish-naive", "fish-weighted", "fish-clean", "released", "label-free"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
+OWN_COLUMNS = ("slide", "name", "patient", "site", "diagnosis")
+"""Columns every database has."""
 STATE_MPP = "--mpp on the command line, mpp= in Python, µm per px in the widgets"
 """How to say how large a pixel is; the viewer shortens it to its own way."""
 LOOK_OR_KEEP = "look at it (napari-fish mosaic SLIDE --png FILE) or keep them (--artefacts off)"

@@ -60,5 +60,30 @@ def file_stem(text: str, reserved: int) -> str:
     return f"{short.strip('. ')}-{digest}"
 
 
+def count(number: int, what: str) -> str:
+    """Return a number of things in words."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}".replace(",", "\u202f")
+
+
+def in_bytes(size: float) -> str:
+    """Return a size for people."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if size >= 10 or unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def duration(seconds: float) -> str:
+    """Return a time span for people."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours < 48 else f"{hours / 24:.1f} days"
+
+
 def _written_out(character: str) -> str:
     return character.encode("unicode_escape").decode()

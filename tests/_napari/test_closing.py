@@ -11,15 +11,14 @@ import pytest
 
 from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
-from napari_fish.database import DiskStore
-
-from .tiny_slides import write_archive, write_encoder
+from napari_fish.store import DiskStore
+from tests._napari.tiny_slides import write_archive, write_encoder
 
 PROGRAM = """
 import sys
 import napari
 from qtpy.QtCore import QTimer
-from napari_fish._napari.database_widget import DatabaseWidget
+from napari_fish._napari.database.widget import DatabaseWidget
 
 viewer = napari.Viewer()
 widget = DatabaseWidget(viewer)

@@ -12,7 +12,7 @@ import napari, numpy as np
 viewer = napari.Viewer(show=True)
 viewer.add_image(np.zeros((64, 64)))
 viewer.screenshot(canvas_only=True, flash=False)
-from napari_fish.encode.densenet import DenseNetTexture
+from napari_fish.encode.networks.densenet import DenseNetTexture
 import torch
 features = DenseNetTexture()(torch.zeros(1, 3, 64, 64))
 torch.optim.Adam([torch.zeros(1, requires_grad=True)]).step()
@@ -28,7 +28,7 @@ def test_networks_load_in_a_process_whose_graphics_driver_brought_its_own_compil
 
 GENTLY = """
 import pathlib, sys
-from napari_fish.encode.device import available_devices, load_torch_libraries
+from napari_fish.encode.bundle.device import available_devices, load_torch_libraries
 load_torch_libraries()
 assert "torch" not in sys.modules
 print("loaded:", "libtorch_cpu" in pathlib.Path("/proc/self/maps").read_text())

@@ -12,7 +12,7 @@ from qtpy.QtWidgets import QAbstractButton, QAbstractSpinBox, QComboBox, QLineEd
 
 from napari_fish._napari import preferences
 from napari_fish._napari.docks import show_widget
-from napari_fish._napari.session import session_of
+from napari_fish._napari.session.session import session_of
 
 NAMES = ("Database", "Search", "Results", "Evaluate", "Tissue & mosaic")
 

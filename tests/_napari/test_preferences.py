@@ -10,9 +10,9 @@ from napari.settings import get_plugin_settings
 from qtpy.QtWidgets import QMenu
 
 from napari_fish._napari import preferences
-from napari_fish._napari.card import SIZES
-from napari_fish._napari.gallery_order import SORTS
-from napari_fish._napari.results_controls import ResultsControls
+from napari_fish._napari.results.card import SIZES
+from napari_fish._napari.results.controls import ResultsControls
+from napari_fish._napari.results.gallery_order import SORTS
 
 
 @pytest.fixture(autouse=True)

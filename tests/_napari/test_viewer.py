@@ -13,7 +13,7 @@ from napari.layers._layer_actions import _duplicate_layer
 from napari.settings import get_settings
 from numpy.typing import NDArray
 
-from napari_fish._napari.reader import PLUGIN, lazy_slides
+from napari_fish._napari.reader.reader import PLUGIN, lazy_slides
 from tests.slides.conftest import write_tiff
 
 RGB = NDArray[np.uint8]

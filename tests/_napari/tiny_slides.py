@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from napari_fish.encode import Card, TextureSpec, save_bundle
-from napari_fish.encode.keys import semantic_order
+from napari_fish.encode.bundle.keys import semantic_order
 from tests.encode.conftest import lively_vqvae
 from tests.mosaic.conftest import glass, stain
 from tests.slides.conftest import write_tiff

@@ -10,20 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_fish.archive.asking import encode_question
 from napari_fish.building import settings
 from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
 from napari_fish.building.settings import is_papers, recorded_mosaic
 from napari_fish.building.summary import Summary, Under, Watch
 from napari_fish.building.survey import survey
-from napari_fish.database import DiskStore, SlideRecord
-from napari_fish.database.codes import read_codes
-from napari_fish.database.thumbnails import Thumbnails
-from napari_fish.encode.checkpoint import paper_card
-from napari_fish.encode.keys import keys_from_codes
+from napari_fish.database.questions import encode_question
+from napari_fish.encode.bundle.keys import keys_from_codes
+from napari_fish.encode.importing import paper_card
 from napari_fish.errors import Cancelled, DatabaseError, EncoderError, SlideError
 from napari_fish.slides import open_slide
+from napari_fish.store import DiskStore, SlideRecord
+from napari_fish.store.latent_codes import read_codes
+from napari_fish.store.sqlite.pictures import Thumbnails
 from tests.slides.conftest import write_tiff
 from tests.tiny import KINDS, QuickEncoder, picture, write_empty_slide, write_patches, write_slide
 
@@ -105,7 +105,7 @@ def test_thumbnails_of_slides_and_mosaics_are_kept(tiny_home: Path) -> None:
 
 
 def test_an_unchanged_folder_is_not_even_opened(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("napari_fish.building.prepare.open_slide", lambda *a, **k: pytest.fail("opened"))
+    monkeypatch.setattr("napari_fish.building.slide_task.open_slide", lambda *a, **k: pytest.fail("opened"))
     before = digest(home / "a b.fish")
     assert survey(home / "Schnitte ü", home / "a b.fish").to_do == ()
     summary = build(home / "Schnitte ü", home / "a b.fish")
@@ -228,7 +228,7 @@ def test_a_slide_that_breaks_and_comes_back_leaves_quarantine(home: Path) -> Non
 def test_a_slide_that_does_what_no_slide_did_before_does_not_stop_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from napari_fish.building import prepare
+    from napari_fish.building import slide_task as prepare
 
     for i in range(3):
         write_slide(tmp_path / "s" / f"{i}.tif", seed=i)

@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from napari_fish.building.build import build
-from napari_fish.building.care import import_labels, remove_slides
-from napari_fish.database import DiskStore
-from napari_fish.database.snapshot import PartWriter
-from napari_fish.database.thumbnails import Thumbnails
-from napari_fish.database.truth import Truth
+from napari_fish.database.care import import_labels, remove_slides
 from napari_fish.errors import DatabaseError
+from napari_fish.store import DiskStore
+from napari_fish.store.snapshot.files import PartWriter
+from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.pictures import Thumbnails
 from tests.tiny import DOOM, MOSAICS, write_slide
 
 pytestmark = [

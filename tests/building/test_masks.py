@@ -243,7 +243,7 @@ def test_images_that_are_one_patch_have_no_masks(tmp_path: Path) -> None:
 
 
 def _boxes(home: Path, slide: str) -> np.ndarray:
-    from napari_fish.database import DiskStore
+    from napari_fish.store import DiskStore
 
     with DiskStore(home / "x.fish") as store:
         number = store.truth.number(slide)

@@ -10,19 +10,18 @@ import pytest
 import tifffile
 
 from napari_fish.building.build import build
-from napari_fish.building.care import remove_slides
 from napari_fish.building.masks import MaskFile
 from napari_fish.building.outlook import outlook
 from napari_fish.building.params import BuildParams
 from napari_fish.building.survey import candidates, survey
+from napari_fish.database.care import remove_slides
 from napari_fish.errors import DatabaseError, FishError, SlideError
 from napari_fish.slides import find_slides, open_slide
 from napari_fish.slides.identity import EDGE_BYTES, stamp
+from tests.building.test_build import fates, records
+from tests.cli.test_cli import run
 from tests.slides.conftest import make_scene, write_image, write_omezarr
-from tests.test_cli import run
 from tests.tiny import write_empty_slide, write_slide
-
-from .test_build import fates, records
 
 pytestmark = pytest.mark.usefixtures("quick")
 IN_2300 = 10_413_792_000 * 10**9

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from napari_fish.archive.asking import encode_question
-from napari_fish.building.prepare import Prepared, prepare
+from napari_fish.building.slide_task import Prepared, prepare
 from napari_fish.building.survey import Candidate
+from napari_fish.database.questions import encode_question
 from napari_fish.encode import encode_slides
 from napari_fish.mosaic import preset
 from napari_fish.slides import open_slide

@@ -9,24 +9,23 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from napari_fish.archive import open_database
-from napari_fish.archive.inspection import inspect_database
-from napari_fish.building.again import encode_again
 from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
 from napari_fish.building.settings import recorded_mosaic
 from napari_fish.building.strictness import could_differ
 from napari_fish.building.summary import MOST_NAMED, Summary
 from napari_fish.building.survey import survey
-from napari_fish.database import DiskStore
-from napari_fish.database.export import export
-from napari_fish.database.places import MASK_FOLDERS
-from napari_fish.database.records import Choice
+from napari_fish.database import open_database
+from napari_fish.database.again import encode_again
+from napari_fish.database.inspection import inspect_database
 from napari_fish.errors import DatabaseError
 from napari_fish.mosaic.left_out import is_much, told
+from napari_fish.store import DiskStore
+from napari_fish.store.copy import export
+from napari_fish.store.places import MASK_FOLDERS
+from napari_fish.store.records import Choice
+from tests.building.test_build import digest, fates, records
 from tests.tiny import ink_on, write_patches, write_slide
-
-from .test_build import digest, fates, records
 
 pytestmark = pytest.mark.usefixtures("quick")
 

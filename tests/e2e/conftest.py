@@ -14,9 +14,9 @@ from pytestqt.exceptions import TimeoutError
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtWidgets import QApplication, QWidget
 
-from napari_fish._napari.compare import comparison_of
-from napari_fish._napari.coordinates import to_scene
-from napari_fish._napari.session import session_of
+from napari_fish._napari.compare.compare import comparison_of
+from napari_fish._napari.layers.coordinates import to_scene
+from napari_fish._napari.session.session import session_of
 from napari_fish.slides.demo import SITE_OF, DemoSpec, write_demo_slide
 
 LONG = 600_000

@@ -13,12 +13,12 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QAction
 from qtpy.QtWidgets import QFileDialog
 
-from napari_fish._napari import samples
-from napari_fish._napari.navigate import MATCHES_KEY
-from napari_fish.archive import build
-from napari_fish.database import DiskStore
+from napari_fish._napari.compare.navigate import MATCHES_KEY
+from napari_fish._napari.reader import samples
+from napari_fish.database import build
 from napari_fish.slides import open_slide
-from tests._napari.measured_archive import magnification
+from napari_fish.store import DiskStore
+from tests._napari.results.measured_archive import magnification
 from tests.e2e.conftest import SIZE_UM, SLIDES, User
 from tests.slides.conftest import write_omezarr, write_tiff
 

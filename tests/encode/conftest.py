@@ -12,7 +12,7 @@ def lively_vqvae(width=8, seed=0):
     """A VQ-VAE with random weights whose codes differ from place to place."""
     import torch
 
-    from napari_fish.encode.vqvae import VQVAE
+    from napari_fish.encode.networks.vqvae import VQVAE
 
     torch.manual_seed(seed)
     model = VQVAE(width).eval()
@@ -42,9 +42,9 @@ def tissue(n=1, side=1024, seed=0):
 @pytest.fixture(scope="session")
 def tiny_bundle():
     """An encoder small enough for tests: random VQ-VAE, random DenseNet, patches of 1024 px."""
-    from napari_fish.encode.bundle import Bundle, content_hash
-    from napari_fish.encode.card import Card, TextureSpec
-    from napari_fish.encode.keys import semantic_order
+    from napari_fish.encode.bundle.bundle import Bundle, content_hash
+    from napari_fish.encode.bundle.card import Card, TextureSpec
+    from napari_fish.encode.bundle.keys import semantic_order
 
     model = lively_vqvae()
     tensors = {f"vqvae.{k}": v for k, v in model.state_dict().items() if v.dim()}

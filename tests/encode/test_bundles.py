@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from napari_fish.encode import bundle as bundles
-from napari_fish.encode.bundle import (
+from napari_fish.encode.bundle import bundle as bundles
+from napari_fish.encode.bundle.bundle import (
     cache_folder,
     check_same_encoder,
     list_encoders,

@@ -4,13 +4,12 @@ import pickle
 import numpy as np
 import pytest
 
-from napari_fish.encode.bundle import load_bundle
-from napari_fish.encode.checkpoint import import_checkpoint, read_semantic_order, read_vqvae
-from napari_fish.encode.keys import semantic_order
+from napari_fish.encode.bundle.bundle import load_bundle
+from napari_fish.encode.bundle.keys import semantic_order
+from napari_fish.encode.importing import import_checkpoint, read_semantic_order, read_vqvae
 from napari_fish.errors import EncoderError
-
-from .conftest import lively_vqvae, tissue
-from .reference import plain_codes
+from tests.encode.conftest import lively_vqvae, tissue
+from tests.encode.reference import plain_codes
 
 
 @pytest.mark.parametrize("prefix", ["module.", ""])
@@ -18,7 +17,7 @@ from .reference import plain_codes
 def test_a_published_checkpoint_gives_the_codes_of_the_plain_model(tmp_path, prefix, container):
     import torch
 
-    from napari_fish.encode.vqvae import VQVAE, to_network_range
+    from napari_fish.encode.networks.vqvae import VQVAE, to_network_range
 
     plain = lively_vqvae()
     state = {prefix + k.replace(".block.", f".{container}."): v for k, v in plain.state_dict().items()}
@@ -39,7 +38,7 @@ def test_a_published_checkpoint_gives_the_codes_of_the_plain_model(tmp_path, pre
 
 
 def test_the_published_layout_has_the_layers_the_method_lists():
-    from napari_fish.encode.vqvae import VQVAE
+    from napari_fish.encode.networks.vqvae import VQVAE
 
     shapes = {k: tuple(v.shape) for k, v in VQVAE(256).state_dict().items()}
     assert shapes["encoder.0.weight"] == (256, 3, 4, 4)

@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
 
-from napari_fish.encode.bundle import load_bundle, save_bundle
-from napari_fish.encode.card import TextureSpec
+from napari_fish.encode.bundle.bundle import load_bundle, save_bundle
+from napari_fish.encode.bundle.card import TextureSpec
 from napari_fish.encode.encoder import Encoder
-from napari_fish.encode.plan import PLAIN
-from napari_fish.encode.texture import register_texture
+from napari_fish.encode.networks.registry import register_texture
+from napari_fish.encode.speed.speed_plan import PLAIN
 from napari_fish.errors import EncoderError
-
-from .conftest import tissue
+from tests.encode.conftest import tissue
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def test_a_torchvision_backbone_gives_a_barcode_as_long_as_its_features(base, ti
     from safetensors.torch import save_file
     from torchvision.models import resnet18
 
-    from napari_fish.encode.custom import Backbone, make_custom_bundle
+    from napari_fish.encode.networks.backbones import Backbone, make_custom_bundle
 
     torch.manual_seed(0)
     plain = resnet18().eval()
@@ -49,7 +48,7 @@ def test_a_torchvision_backbone_gives_a_barcode_as_long_as_its_features(base, ti
 @pytest.fixture
 def timm_bundle(base, tmp_path):
     pytest.importorskip("timm", reason="TIMM MISSING: pip install 'napari-fish[timm]'")
-    from napari_fish.encode.custom import make_custom_bundle
+    from napari_fish.encode.networks.backbones import make_custom_bundle
 
     make_custom_bundle("resnet10t", tmp_path / "c", pretrained=False, input_px=64, keys_from=base)
     return tmp_path / "c"
@@ -83,7 +82,7 @@ def test_weights_of_another_backbone_are_refused_by_name(base, timm_bundle, tmp_
     from safetensors.torch import save_file
     from torchvision.models import resnet18
 
-    from napari_fish.encode.custom import make_custom_bundle
+    from napari_fish.encode.networks.backbones import make_custom_bundle
 
     save_file(resnet18().state_dict(), tmp_path / "other.safetensors")
     with pytest.raises(EncoderError, match=r"other\.safetensors: the weights do not fit"):
@@ -98,7 +97,7 @@ def test_weights_of_another_backbone_are_refused_by_name(base, timm_bundle, tmp_
 
 def test_a_model_of_hugging_face_is_kept_under_the_name_of_its_architecture(base, tmp_path, monkeypatch):
     timm = pytest.importorskip("timm", reason="TIMM MISSING: pip install 'napari-fish[timm]'")
-    from napari_fish.encode.custom import make_custom_bundle
+    from napari_fish.encode.networks.backbones import make_custom_bundle
 
     found = (
         {"mean": (0.7, 0.6, 0.7), "std": (0.2, 0.2, 0.2), "input_size": (3, 64, 64)},
@@ -117,7 +116,7 @@ def test_a_model_of_hugging_face_is_kept_under_the_name_of_its_architecture(base
 
 def test_a_backbone_nobody_knows_is_named(base, tmp_path):
     pytest.importorskip("timm", reason="TIMM MISSING: pip install 'napari-fish[timm]'")
-    from napari_fish.encode.custom import make_custom_bundle
+    from napari_fish.encode.networks.backbones import make_custom_bundle
 
     with pytest.raises(EncoderError, match="no-such-backbone"):
         make_custom_bundle("no-such-backbone", tmp_path / "d", pretrained=False, keys_from=base)
@@ -147,7 +146,7 @@ def test_a_texture_network_nobody_registered_is_named(tiny_bundle):
 def test_densenet_weights_that_cannot_be_had_name_the_way_out(tiny_bundle, monkeypatch, tmp_path):
     import torch
 
-    from napari_fish.encode.densenet import imagenet_state
+    from napari_fish.encode.networks.densenet import imagenet_state
 
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
 

@@ -1,15 +1,14 @@
 import numpy as np
 import pytest
 
-from napari_fish.encode import plan as plans
-from napari_fish.encode.barcode import unpack
-from napari_fish.encode.bundle import cache_folder
+from napari_fish.encode.bundle.barcode import unpack
+from napari_fish.encode.bundle.bundle import cache_folder
 from napari_fish.encode.encoder import Encoder, patch_from_image
-from napari_fish.encode.plan import PLAIN, Engine, Plan
+from napari_fish.encode.speed import speed_plan as plans
+from napari_fish.encode.speed.speed_plan import PLAIN, Engine, Plan
 from napari_fish.errors import EncoderError
-
-from .conftest import lively_vqvae, tissue
-from .reference import plain_barcode, plain_key
+from tests.encode.conftest import lively_vqvae, tissue
+from tests.encode.reference import plain_barcode, plain_key
 
 FUSED = Plan(channels_last=True, fused=True)
 
@@ -36,7 +35,7 @@ def test_an_encoder_agrees_bit_for_bit_with_the_plain_reference(encoder, patches
 def test_codes_are_in_semantic_order(tiny_bundle, encoder, patches):
     import torch
 
-    from napari_fish.encode.vqvae import to_network_range
+    from napari_fish.encode.networks.vqvae import to_network_range
 
     model = lively_vqvae()
     with torch.inference_mode():
@@ -74,7 +73,7 @@ def test_half_precision_where_it_is_cheap_changes_next_to_nothing(tiny_bundle, e
 def test_folding_is_exact_up_to_the_very_edge(monkeypatch, joined):
     import torch
 
-    from napari_fish.encode import fused
+    from napari_fish.encode.speed import fused
 
     if not joined:
         monkeypatch.setattr(fused, "_pointwise", lambda: None)
@@ -89,7 +88,7 @@ def test_folding_is_exact_up_to_the_very_edge(monkeypatch, joined):
 def test_a_channel_that_cannot_be_folded_keeps_the_plain_network():
     import torch
 
-    from napari_fish.encode.fused import FusedEncoder, fuse_encoder
+    from napari_fish.encode.speed.fused import FusedEncoder, fuse_encoder
 
     model = lively_vqvae()
     model.encoder[2].weight.data[3] = 0
@@ -103,8 +102,8 @@ def test_a_channel_that_cannot_be_folded_keeps_the_plain_network():
 def test_a_fused_dense_layer_computes_what_torchvision_does():
     import torch
 
-    from napari_fish.encode.densenet import DenseNetTexture
-    from napari_fish.encode.fused import fuse_texture
+    from napari_fish.encode.networks.densenet import DenseNetTexture
+    from napari_fish.encode.speed.fused import fuse_texture
 
     torch.manual_seed(0)
     plain = DenseNetTexture().eval()
@@ -210,7 +209,7 @@ def tried(tiny_bundle, monkeypatch):
     """The self-test with a plan of one's own making after the plain one."""
     import torch
 
-    from napari_fish.encode.texture import make_texture
+    from napari_fish.encode.networks.registry import make_texture
 
     texture = make_texture(tiny_bundle.card, tiny_bundle.tensors, None)
     run = Engine.run
@@ -297,9 +296,9 @@ def test_weights_of_another_shape_are_refused(tiny_bundle):
 def test_densenet_weights_in_a_bundle_must_be_all_there(tiny_bundle):
     import torch
 
-    from napari_fish.encode.card import TextureSpec
-    from napari_fish.encode.densenet import DenseNetTexture
-    from napari_fish.encode.texture import make_texture
+    from napari_fish.encode.bundle.card import TextureSpec
+    from napari_fish.encode.networks.densenet import DenseNetTexture
+    from napari_fish.encode.networks.registry import make_texture
 
     torch.manual_seed(1)
     plain = DenseNetTexture()
@@ -320,7 +319,7 @@ def test_a_card_with_patches_that_give_no_key_is_refused(tiny_bundle):
 def test_an_unknown_or_absent_device_is_a_clear_error(tiny_bundle):
     with pytest.raises(EncoderError, match="unknown device 'gpu'"):
         Encoder(tiny_bundle, "gpu")
-    from napari_fish.encode.device import available_devices
+    from napari_fish.encode.bundle.device import available_devices
 
     if "cuda" not in available_devices():
         with pytest.raises(EncoderError, match="no usable 'cuda' device"):

@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from napari_fish.encode import list_encoders, load_bundle, load_encoder, patch_from_image
-from napari_fish.encode.barcode import unpack
-from napari_fish.encode.plan import Plan
+from napari_fish.encode.bundle.barcode import unpack
+from napari_fish.encode.speed.speed_plan import Plan
 
 FUSED = Plan(channels_last=True, fused=True)
 

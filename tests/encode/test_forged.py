@@ -5,15 +5,14 @@ import os
 
 import pytest
 
-from napari_fish.encode.bundle import Bundle, load_bundle, read_card, save_bundle
-from napari_fish.encode.card import card_from_json
-from napari_fish.encode.checkpoint import read_vqvae
+from napari_fish.encode.bundle.bundle import Bundle, load_bundle, read_card, save_bundle
+from napari_fish.encode.bundle.card import card_from_json
 from napari_fish.encode.encoder import Encoder
-from napari_fish.encode.plan import Plan
-from napari_fish.encode.runstate import load_state
+from napari_fish.encode.importing import read_vqvae
+from napari_fish.encode.speed.speed_plan import Plan
+from napari_fish.encode.training.run_state import load_state
 from napari_fish.errors import EncoderError
-
-from .conftest import lively_vqvae
+from tests.encode.conftest import lively_vqvae
 
 CHANGES = [
     {"id": ["a"]},

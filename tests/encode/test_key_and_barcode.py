@@ -4,10 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from napari_fish.encode.barcode import neighbour_bits, pack, projection_bits, unpack
-from napari_fish.encode.keys import MAX_KEY, UNIVERSE, keys_from_codes, semantic_order
-
-from .reference import plain_barcode, plain_key
+from napari_fish.encode.bundle.barcode import neighbour_bits, pack, projection_bits, unpack
+from napari_fish.encode.bundle.keys import MAX_KEY, UNIVERSE, keys_from_codes, semantic_order
+from tests.encode.reference import plain_barcode, plain_key
 
 
 @settings(max_examples=25, deadline=None)

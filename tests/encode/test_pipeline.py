@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from napari_fish.encode.encoder import Encoder
-from napari_fish.encode.jobs import EncodeJob
+from napari_fish.encode.patches import EncodeJob
 from napari_fish.encode.pipeline import _readers, encode_patches, encode_slides
-from napari_fish.encode.plan import PLAIN
 from napari_fish.encode.regions import boxes_of_region
+from napari_fish.encode.speed.speed_plan import PLAIN
 from napari_fish.errors import Cancelled, EncoderError, SlideError
-
-from .conftest import tissue
+from tests.encode.conftest import tissue
 
 
 class Pretend:

@@ -9,15 +9,14 @@ from PIL import Image
 
 from napari_fish.encode import load_bundle
 from napari_fish.encode.encoder import Encoder
-from napari_fish.encode.plan import PLAIN, Plan
-from napari_fish.encode.recipe import read_recipe, train_recipe
-from napari_fish.encode.selfsupervise import STATE_FILE, contrastive_loss, train_network
-from napari_fish.encode.sources import TissueSource
-from napari_fish.encode.trainparams import SelfSupervision
-from napari_fish.encode.traintexture import TextureTrainParams
+from napari_fish.encode.speed.speed_plan import PLAIN, Plan
+from napari_fish.encode.training.params import SelfSupervision
+from napari_fish.encode.training.recipe import read_recipe, train_recipe
+from napari_fish.encode.training.self_supervision import STATE_FILE, contrastive_loss, train_network
+from napari_fish.encode.training.sources import TissueSource
+from napari_fish.encode.training.texture_code import TextureTrainParams
 from napari_fish.errors import EncoderError
-
-from .conftest import tissue
+from tests.encode.conftest import tissue
 
 TEXTURE = TextureTrainParams(blocks=(1, 2), input_px=64, views=3, bits=64, dimensions=16)
 QUICK = SelfSupervision(
@@ -73,7 +72,7 @@ def test_a_damaged_state_says_what_to_do(folder, tmp_path):
 def test_early_blocks_stay_as_imagenet_made_them_and_later_ones_learn(folder, tmp_path):
     import torch
 
-    from napari_fish.encode.traintexture import texture_network
+    from napari_fish.encode.training.texture_code import texture_network
 
     params = replace(QUICK, network="lite0", first_block=2, steps=2, check_every=1)
     before = texture_network(TEXTURE).network
@@ -105,7 +104,7 @@ def test_the_loss_is_that_of_the_plain_formula():
 
 @pytest.mark.parametrize("network", ["scratch", "lite0"])
 def test_a_recipe_trains_the_network_and_the_bundle_carries_it(folder, tiny_bundle, tmp_path, network):
-    from napari_fish.encode.bundle import save_bundle
+    from napari_fish.encode.bundle.bundle import save_bundle
 
     save_bundle(tiny_bundle.card, tiny_bundle.tensors, tmp_path / "base")
     text = f"""

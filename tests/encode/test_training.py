@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from napari_fish.encode.bundle import load_bundle
-from napari_fish.encode.crops import Crops
-from napari_fish.encode.recipe import Recipe, read_recipe, train_recipe, train_slides
-from napari_fish.encode.sources import TissueSource, tissue_fields
-from napari_fish.encode.train import STATE_FILE, train_vqvae
-from napari_fish.encode.trainparams import VQTrainParams
-from napari_fish.encode.traintexture import TextureTrainParams, learn_code, train_texture
+from napari_fish.encode.bundle.bundle import load_bundle
+from napari_fish.encode.training.crops import Crops
+from napari_fish.encode.training.params import VQTrainParams
+from napari_fish.encode.training.recipe import Recipe, read_recipe, train_recipe, train_slides
+from napari_fish.encode.training.sources import TissueSource, tissue_fields
+from napari_fish.encode.training.texture_code import TextureTrainParams, learn_code, train_texture
+from napari_fish.encode.training.vqvae import STATE_FILE, train_vqvae
 from napari_fish.errors import Cancelled, EncoderError
-
-from ..slides.conftest import write_dicom_header
-from .conftest import tissue
+from tests.encode.conftest import tissue
+from tests.slides.conftest import write_dicom_header
 
 QUICK = VQTrainParams(
     width=8, crop=32, batch=4, steps=24, check_every=6, restart_after=4, scale=(0.8, 1.25), stain=0.2,
@@ -110,7 +109,7 @@ def test_the_texture_code_ignores_what_differs_between_views():
 
 
 def test_own_images_train_a_texture_code_on_the_keys_of_another_bundle(folder, tiny_bundle, tmp_path):
-    from napari_fish.encode.bundle import save_bundle
+    from napari_fish.encode.bundle.bundle import save_bundle
 
     save_bundle(tiny_bundle.card, tiny_bundle.tensors, tmp_path / "base")
     card = train_slides([folder], tmp_path / "own", texture="lite0", keys_from=tmp_path / "base")
@@ -123,7 +122,7 @@ def test_own_images_train_a_texture_code_on_the_keys_of_another_bundle(folder, t
 @pytest.fixture
 def shuffled(tiny_bundle, tmp_path):
     """A bundle whose order no computation would give, at 1 µm/px."""
-    from napari_fish.encode.bundle import save_bundle
+    from napari_fish.encode.bundle.bundle import save_bundle
 
     order = tuple(np.random.default_rng(3).permutation(128).tolist())
     card = tiny_bundle.card.renamed(order=order, mpp=1.0, training="made-up slides", licence="CC0")
@@ -268,7 +267,7 @@ def test_if_no_file_can_be_read_the_reason_is_told(tmp_path):
 
 
 def test_a_slide_of_many_files_is_one_slide_and_a_label_image_is_none(tmp_path, monkeypatch):
-    from napari_fish.encode import sources
+    from napari_fish.encode.training import sources
 
     for i in range(4):
         write_dicom_header(tmp_path / f"{i}.dcm", "1.2.3")
@@ -287,7 +286,7 @@ def test_a_slide_of_many_files_is_one_slide_and_a_label_image_is_none(tmp_path, 
 
 
 def test_the_order_of_files_is_that_of_their_sorted_paths(tmp_path):
-    from napari_fish.encode.sources import files_of
+    from napari_fish.encode.training.sources import files_of
 
     for name in ("b/2_x.png", "b/10_x.jpg", "a.png", "a/z_x.jpeg", "a b/c_x.tif", "notes.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_fish.database import DiskStore, MemoryStore
-from napari_fish.database.truth import Truth
 from napari_fish.index import ClusterParams
 from napari_fish.search import calibrate
+from napari_fish.store import DiskStore, MemoryStore
+from napari_fish.store.sqlite.catalogue import Truth
 from tests.search.archives import demo_slides
 
 N = 16

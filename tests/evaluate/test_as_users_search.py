@@ -7,16 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from napari_fish.database import EncodedSlide, MemoryStore, SlideRecord
 from napari_fish.errors import FishError
 from napari_fish.evaluate import EvaluateParams, evaluate, to_json
-from napari_fish.evaluate.asking import Asker, choose_questions, queries_of
+from napari_fish.evaluate.asking.questions import Asker, choose_questions, queries_of
 from napari_fish.evaluate.matrices import hamming_matrix
 from napari_fish.evaluate.params import Way
 from napari_fish.evaluate.scoring import labels_of_slides
 from napari_fish.index import ClusterParams
 from napari_fish.names import Mode
 from napari_fish.search import calibrate, search
+from napari_fish.store import EncodedSlide, MemoryStore, SlideRecord
 from tests.evaluate.conftest import N
 
 QUICK = EvaluateParams(jobs=1)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from napari_fish.evaluate import EvaluateParams
+from tests.cli.test_cli import run
 from tests.evaluate.conftest import N
-from tests.test_cli import run
 
 
 @pytest.fixture(autouse=True)

@@ -14,19 +14,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from napari_fish.database import DiskStore, MemoryStore
-from napari_fish.encode.keys import keys_from_codes
+from napari_fish.encode.bundle.keys import keys_from_codes
 from napari_fish.errors import Cancelled, FishError
-from napari_fish.evaluate import EvaluateParams, Evaluation, evaluate, running, to_html, to_json
-from napari_fish.evaluate.answers import Answers, Questions
-from napari_fish.evaluate.asking import Asker, choose_questions, queries_of
-from napari_fish.evaluate.cache import content_of
+from napari_fish.evaluate import EvaluateParams, Evaluation, evaluate, to_html, to_json
+from napari_fish.evaluate.asking import running
+from napari_fish.evaluate.asking.answers import Answers, Questions
+from napari_fish.evaluate.asking.kept import content_of
+from napari_fish.evaluate.asking.questions import Asker, choose_questions, queries_of
+from napari_fish.evaluate.asking.running import ask_all
 from napari_fish.evaluate.params import Way
-from napari_fish.evaluate.running import ask_all
 from napari_fish.evaluate.speed import growing, noisy_copies
 from napari_fish.evaluate.values import Times
 from napari_fish.search import Query, SearchParams, search
 from napari_fish.search.neighbours import exact_cost_ms
+from napari_fish.store import DiskStore, MemoryStore
 from tests.evaluate.conftest import N, make_database
 from tests.search.archives import DIAGNOSES, demo_slides
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_fish.index import ClusteredIndex, ClusterParams, Segment, exact_neighbours
-from napari_fish.index.cells import CellFinder, binary_kmeans
-from napari_fish.index.clustered import reaches
+from napari_fish.index.clustered.search import reaches
 from napari_fish.index.hamming import distance_matrix
+from napari_fish.index.kmeans import CellFinder, binary_kmeans
 from tests.index.archives import Archive, random_archive
 
 

@@ -18,17 +18,16 @@ from napari_fish.index import (
     NeighbourLists,
     Segment,
     VebIndex,
-    bounded,
-    exact,
     exact_neighbours,
     guided_search,
-    probing,
-    queries,
-    sliderows,
     warm_up,
 )
-from napari_fish.index.guided import GuidedIndex
-from napari_fish.index.sliderows import SlideRows
+from napari_fish.index.clustered import kernel as probing
+from napari_fish.index.exact import kernel as bounded
+from napari_fish.index.exact import search as exact
+from napari_fish.index.guided import queries, slide_rows
+from napari_fish.index.guided.search import GuidedIndex
+from napari_fish.index.guided.slide_rows import SlideRows
 from tests.index import reference
 from tests.index.archives import Archive, as_ints, random_archive
 
@@ -92,7 +91,7 @@ def test_all_agree(
         main = main.split(dice.permutation(cut).astype(np.int32))
     fast = guided_search(main, keys, archive.barcodes[asked], p, delta=delta, mask=mask, threads=2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sliderows, "ONE_IN", 1)
+        patch.setattr(slide_rows, "ONE_IN", 1)
         index = GuidedIndex(main, delta, SlideRows.of(main.slides))
         by_list = index.search(keys, archive.barcodes[asked], p, mask=mask)
         alone = [
@@ -240,8 +239,8 @@ def test_rows_that_a_filter_leaves_are_listed_in_ascending_order(seed: int, n: i
     by_slide = SlideRows(rows, np.concatenate([[0], np.cumsum(counts)]))
     mask = dice.random((2, 5)) < 0.5
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sliderows, "ONE_IN", 1)
-        patch.setattr(sliderows, "MOST_LISTED", n)
+        patch.setattr(slide_rows, "ONE_IN", 1)
+        patch.setattr(slide_rows, "MOST_LISTED", n)
         listed, spans = by_slide.lists(mask)
     of_slide = np.repeat(np.arange(5), counts)
     for one, (begin, end) in zip(mask, spans, strict=True):

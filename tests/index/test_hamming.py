@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from numba import njit
 
 from napari_fish.errors import DatabaseError
-from napari_fish.index import ClusteredIndex, ClusterParams, Codes, Segment, exact, exact_neighbours
+from napari_fish.index import ClusteredIndex, ClusterParams, Codes, Segment, exact_neighbours
+from napari_fish.index.exact import search as exact
 from napari_fish.index.hamming import (
     distance_matrix,
     distances,

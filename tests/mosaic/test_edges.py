@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from napari_fish.mosaic.edges import BAND, EDGE_FEATURES, PATCH_ANGLES, edge_features, lightest
-
-from .test_measure import grain
+from tests.mosaic.test_measure import grain
 
 EDGE, LINE, BACK = (EDGE_FEATURES.index(name) for name in ("edge", "line", "line back"))
 

@@ -12,8 +12,7 @@ from scipy import ndimage
 from napari_fish.errors import NoTissue
 from napari_fish.mosaic import TissueParams, make_mosaic, segment
 from napari_fish.mosaic.tissue import Tissue
-
-from .conftest import ArraySlide, disc
+from tests.mosaic.conftest import ArraySlide, disc
 
 MPP = 2.0
 SIDE = 1200

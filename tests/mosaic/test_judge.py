@@ -15,8 +15,7 @@ from napari_fish.mosaic.beside import KINDS
 from napari_fish.mosaic.judge import doubtful, judged
 from napari_fish.mosaic.trees import Trees
 from napari_fish.mosaic.values import Patch
-
-from .test_measure import grain
+from tests.mosaic.test_measure import grain
 
 NORMAL = MosaicParams()
 

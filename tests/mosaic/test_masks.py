@@ -23,8 +23,7 @@ from napari_fish.mosaic.masks import MaskLike, marks_everything, mask_of, tissue
 from napari_fish.mosaic.rings import draw
 from napari_fish.mosaic.tissue import Tissue
 from napari_fish.slides import open_slide
-
-from .conftest import ArraySlide, disc, glass, stain
+from tests.mosaic.conftest import ArraySlide, disc, glass, stain
 
 SQUARE = [[1000, 500], [3000, 500], [3000, 2500], [1000, 2500], [1000, 500]]
 HOLE = [[1500, 1000], [2500, 1000], [2500, 2000], [1500, 2000], [1500, 1000]]

@@ -12,8 +12,7 @@ from napari_fish.errors import Cancelled, NoTissue, SlideError
 from napari_fish.mosaic import Mosaic, Patch, make_mosaic, preset
 from napari_fish.mosaic.annotations import polygons_from_geojson
 from napari_fish.mosaic.draw import draw_mosaic
-
-from .conftest import GLASS, ArraySlide, disc, glass, stain, tissue_slide
+from tests.mosaic.conftest import GLASS, ArraySlide, disc, glass, stain, tissue_slide
 
 # The artefact filter knows real tissue, and the grain of these slides is none.
 PLAIN = replace(preset(), artefacts="off")

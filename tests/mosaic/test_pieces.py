@@ -15,9 +15,8 @@ from napari_fish.mosaic.params import TissueParams
 from napari_fish.mosaic.represented import brought_back
 from napari_fish.mosaic.tissue import Tissue, regions
 from napari_fish.mosaic.values import Patch
-
-from .conftest import ArraySlide, disc
-from .test_glass import MPP, ROUND, SIDE, even, fabric, slide_on
+from tests.mosaic.conftest import ArraySlide, disc
+from tests.mosaic.test_glass import MPP, ROUND, SIDE, even, fabric, slide_on
 
 
 def drawn(points: list[tuple[float, float]], width: int) -> NDArray[np.float32]:

@@ -20,8 +20,7 @@ from napari_fish.mosaic.artefacts import Measured, Measurer
 from napari_fish.mosaic.tissue import median_filtered
 from napari_fish.slides import open_slide
 from napari_fish.slides.bicubic import read_bicubic
-
-from .conftest import ArraySlide, disc, glass, stain
+from tests.mosaic.conftest import ArraySlide, disc, glass, stain
 
 RELEASED = preset("released")
 

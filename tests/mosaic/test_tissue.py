@@ -14,8 +14,7 @@ from napari_fish.mosaic import TissueParams, segment
 from napari_fish.mosaic.contours import Contour
 from napari_fish.mosaic.rings import draw
 from napari_fish.mosaic.tissue import close, read_overview
-
-from .conftest import ArraySlide, disc, glass, stain
+from tests.mosaic.conftest import ArraySlide, disc, glass, stain
 
 SATURATED = TissueParams(method="saturation", min_tissue=100.0, max_holes=8)
 """The paper's way of telling tissue, with repairs: what the first databases were made with."""

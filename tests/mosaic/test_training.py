@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from napari_fish.errors import Cancelled, FishError
-from napari_fish.mosaic import fitting, training
 from napari_fish.mosaic.artefacts import read_filters
 from napari_fish.mosaic.beside import KINDS
-from napari_fish.mosaic.examples import Example, example_slide
-from napari_fish.mosaic.fitting import Examples, tile_shows
-from napari_fish.mosaic.hard_tissue import KINDS as HARD_KINDS
-from napari_fish.mosaic.hard_tissue import HardTissue
-from napari_fish.mosaic.training import Source, train_artefacts
+from napari_fish.mosaic.training import fitting
+from napari_fish.mosaic.training import train as training
+from napari_fish.mosaic.training.examples import Example, example_slide
+from napari_fish.mosaic.training.fitting import Examples, tile_shows
+from napari_fish.mosaic.training.hard_tissue import KINDS as HARD_KINDS
+from napari_fish.mosaic.training.hard_tissue import HardTissue
+from napari_fish.mosaic.training.train import Source, train_artefacts
 from napari_fish.mosaic.trees import Trees, boosted
-
-from .test_measure import grain
+from tests.mosaic.test_measure import grain
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from napari_fish.database import EncodedSlide, SlideRecord
+from napari_fish.store import EncodedSlide, SlideRecord
 
 DIAGNOSES = ("KIRC", "KIRP", "BLCA", "PRAD")
 

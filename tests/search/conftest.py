@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from napari_fish.database import MemoryStore
 from napari_fish.index import ClusterParams
 from napari_fish.search import Query, calibrate
+from napari_fish.store import MemoryStore
 from tests.search.archives import demo_slides
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from napari_fish.database import Box
 from napari_fish.search import Explanation, Hit, ListFate, Results, SlideHit
+from napari_fish.store import Box
 
 
 def hit(

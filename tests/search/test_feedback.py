@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_fish.database import EncodedSlide, MemoryStore, SlideRecord
 from napari_fish.names import Mode, Ranking
 from napari_fish.search import Feedback, Query, SearchParams, search
-from napari_fish.search.export import to_geojson
+from napari_fish.search.output.export import to_geojson
 from napari_fish.search.verdict import matched_regions, tally
+from napari_fish.store import EncodedSlide, MemoryStore, SlideRecord
 
 
 def test_a_judgement_changes_the_answer_and_can_be_undone(store: MemoryStore, query: Query) -> None:

@@ -10,13 +10,13 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageColor
 
-from napari_fish.database import Box
 from napari_fish.errors import FishError
 from napari_fish.search import Results
-from napari_fish.search.colours import Colours
-from napari_fish.search.figure import draw_figure
-from napari_fish.search.reportparts import FATES
+from napari_fish.search.output.colours import Colours
+from napari_fish.search.output.figure import draw_figure
+from napari_fish.search.output.page_parts import FATES
 from napari_fish.slides.pixels import to_jpeg
+from napari_fish.store import Box
 from tests.search.made_results import answer, fate, hit
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from napari_fish.database import MemoryStore
 from napari_fish.errors import FishError
 from napari_fish.search import Query, SearchParams, search
-from napari_fish.search.export import to_geojson
 from napari_fish.search.filters import check_values, slide_mask
+from napari_fish.search.output.export import to_geojson
+from napari_fish.store import MemoryStore
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from napari_fish.database import EncodedSlide, MemoryStore, SlideRecord
 from napari_fish.index.hamming import pack_bits
 from napari_fish.names import Mode
 from napari_fish.search import Query, SearchParams, search
+from napari_fish.store import EncodedSlide, MemoryStore, SlideRecord
 
 WORDS = 16
 

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from napari_fish.database import Box
 from napari_fish.search import Results
-from napari_fish.search.export import to_csv, to_geojson
-from napari_fish.search.report import to_html
+from napari_fish.search.output.export import to_csv, to_geojson
+from napari_fish.search.output.page import to_html
 from napari_fish.search.verdict import closeness, matched_regions, regions_in_words
-
-from .made_results import answer, fate, hit
+from napari_fish.store import Box
+from tests.search.made_results import answer, fate, hit
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from napari_fish.database import MemoryStore, SlideRecord, SlideTable
 from napari_fish.errors import FishError
 from napari_fish.index import ClusterParams
 from napari_fish.search import Query, SearchParams, calibrate, measure_recall, search
 from napari_fish.search.calibrate import living_rows
 from napari_fish.search.filters import exclusion_mask, slide_mask
 from napari_fish.search.params import MODES, Mode
+from napari_fish.store import MemoryStore, SlideRecord, SlideTable
 from tests.search.archives import demo_slides
 
 GONE = (2, 3, 8, 9, 17)

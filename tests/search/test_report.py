@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from napari_fish.database import Box, MemoryStore
 from napari_fish.search import Query, Results, SearchParams, search, to_html
-from napari_fish.search.reportstyle import DARK, LIGHT, Palette
+from napari_fish.search.output.page_style import DARK, LIGHT, Palette
 from napari_fish.search.verdict import bits, closeness
+from napari_fish.store import Box, MemoryStore
 
 JPEG = b"\xff\xd8 not really \xff\xd9"
 HOSTILE = "</title><script>alert('1')</script> \"A&B\" <img src=x onerror='y'>"

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from napari_fish.database import MemoryStore
 from napari_fish.search import Feedback, Query, SearchParams, search
-from napari_fish.search.colours import DARK, LIGHT, UNKNOWN_LIGHT, Colours, labels_in
+from napari_fish.search.output.colours import DARK, LIGHT, UNKNOWN_LIGHT, Colours, labels_in
 from napari_fish.search.verdict import bar_of, certainty_in_words, matched_regions, notes_of, tally
+from napari_fish.store import MemoryStore
 from tests.search.made_results import answer, fate, hit
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from napari_fish.errors import SlideError
 from napari_fish.slides import MppSource, Slide, open_slide
-
-from .conftest import MPP, SHAPE, make_scene, shrink, write_ome_tiff, write_omezarr, write_tiff
+from tests.slides.conftest import MPP, SHAPE, make_scene, shrink, write_ome_tiff, write_omezarr, write_tiff
 
 RGB = NDArray[np.uint8]
 

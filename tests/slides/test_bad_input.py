@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from napari_fish.errors import SlideError
 from napari_fish.slides import find_slides, open_slide
-
-from .conftest import (
+from tests.slides.conftest import (
     FORMATS,
     edit_json,
     make_scene,

@@ -28,8 +28,7 @@ from napari_fish.errors import SlideError
 from napari_fish.slides import open_slide
 from napari_fish.slides.coded_size import coded_pixels
 from napari_fish.slides.tiff_directories import why_endless
-
-from .conftest import FORMATS, edit_json, make_scene, write_ome_tiff, write_omezarr, write_tiff
+from tests.slides.conftest import FORMATS, edit_json, make_scene, write_ome_tiff, write_omezarr, write_tiff
 
 GIGABYTE = 2**30
 _LOOK = """

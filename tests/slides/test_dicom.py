@@ -15,8 +15,7 @@ from napari_fish.errors import SlideError
 from napari_fish.slides import find_slides, open_slide
 from napari_fish.slides.dicom import HEADS, dicom_series
 from napari_fish.slides.identity import hash_files
-
-from .conftest import refer_to, write_dicom_header
+from tests.slides.conftest import refer_to, write_dicom_header
 
 
 def referring(folder: Path, home: Path, case: str) -> Path:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from napari_fish.slides import open_slide
 from napari_fish.slides.identity import hash_files
-
-from .conftest import write_omezarr, write_tiff, zipped
+from tests.slides.conftest import write_omezarr, write_tiff, zipped
 
 
 def content_hash(path: Path) -> str:

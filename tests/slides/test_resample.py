@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from napari_fish.slides import base, open_slide
 from napari_fish.slides.resample import footprint, over_white, resample
-
-from .conftest import write_ome_tiff, write_tiff
+from tests.slides.conftest import write_ome_tiff, write_tiff
 
 
 def plainly_averaged(line: NDArray[np.float64], start: float, step: float, count: int) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from napari.viewer import Viewer
 
-from napari_fish._napari.compare import comparison_of
+from napari_fish._napari.compare.compare import comparison_of
 from napari_fish._napari.docks import show_widget
 
 

@@ -88,8 +88,8 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def add_slide(viewer: Any, path: str | Path) -> None:
     """Open a slide in a viewer with our reader; one that cannot be opened is reported and left out."""
-    from napari_fish._napari.notify import alert_user
-    from napari_fish._napari.reader import PLUGIN
+    from napari_fish._napari.jobs.notify import alert_user
+    from napari_fish._napari.reader.reader import PLUGIN
 
     shown = list(viewer.layers)
     try:

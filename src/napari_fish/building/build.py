@@ -12,19 +12,15 @@ from napari_fish.building.known import KnownSlides
 from napari_fish.building.labelling import label_notes, labels_of, remember_patient_rule, with_labels
 from napari_fish.building.masks import Masks, mask_again, masks_of, remember_folders, without_masks
 from napari_fish.building.params import BuildParams
-from napari_fish.building.prepare import Known, Prepared, Refused, prepare
 from napari_fish.building.settings import open_for_build
+from napari_fish.building.slide_task import Known, Prepared, Refused, prepare
 from napari_fish.building.strictness import as_asked, params_for
 from napari_fish.building.summary import Fate, SlideDone, Summary, Under, Watch
 from napari_fish.building.survey import Candidate, candidates, without_dismissed
-from napari_fish.database import DiskStore, EncodedSlide, Quarantined, SlideRecord
-from napari_fish.database.codes import save_codes
-from napari_fish.database.labels import SlideLabels, patient_rule, read_labels
-from napari_fish.database.places import is_there, place_of, recorded_path
-from napari_fish.database.sheets import enumerated
-from napari_fish.database.thumbnails import Thumbnails
 from napari_fish.encode import Encoded, EncodeJob, Encoder, encode_slides
 from napari_fish.errors import Cancelled, DatabaseError
+from napari_fish.labels.sheets import enumerated
+from napari_fish.labels.table import SlideLabels, patient_rule, read_labels
 from napari_fish.mosaic import MosaicParams
 from napari_fish.mosaic.masks import marks_everything
 from napari_fish.mosaic.reading import overlapped
@@ -32,6 +28,10 @@ from napari_fish.search import calibrate
 from napari_fish.slides.finding import told_unread
 from napari_fish.slides.opening import expanded
 from napari_fish.slides.pixels import to_jpeg
+from napari_fish.store import DiskStore, EncodedSlide, Quarantined, SlideRecord
+from napari_fish.store.latent_codes import save_codes
+from napari_fish.store.places import is_there, place_of, recorded_path
+from napari_fish.store.sqlite.pictures import Thumbnails
 
 Progress = Callable[[int, int], None]
 ShouldStop = Callable[[], bool]

@@ -9,11 +9,11 @@ from pathlib import Path
 from napari_fish.building.masks import Masks
 from napari_fish.building.strictness import could_differ
 from napari_fish.building.survey import Candidate, by_id, is_unchanged
-from napari_fish.database.places import place_of
-from napari_fish.database.records import SlideRecord
-from napari_fish.database.slidenames import without_ending
-from napari_fish.database.truth import Truth
+from napari_fish.labels.slide_names import without_ending
 from napari_fish.slides.identity import stamp
+from napari_fish.store.places import place_of
+from napari_fish.store.records import SlideRecord
+from napari_fish.store.sqlite.catalogue import Truth
 
 
 class KnownSlides:

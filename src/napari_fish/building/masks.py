@@ -9,16 +9,16 @@ from pathlib import Path
 
 from napari_fish.building.params import BuildParams
 from napari_fish.building.survey import Candidate
-from napari_fish.database.labels import LabelTable
-from napari_fish.database.places import MASK_FOLDERS, place_of, recorded_path
-from napari_fish.database.records import SlideRecord
-from napari_fish.database.sheets import enumerated
-from napari_fish.database.slidenames import Found, SlideNames
-from napari_fish.database.truth import Truth
 from napari_fish.errors import DatabaseError, FishError
+from napari_fish.labels.sheets import enumerated
+from napari_fish.labels.slide_names import Found, SlideNames
+from napari_fish.labels.table import LabelTable
 from napari_fish.mosaic.annotations import split_classes
 from napari_fish.mosaic.maskfile import MaskFile
 from napari_fish.slides.opening import expanded
+from napari_fish.store.places import MASK_FOLDERS, place_of, recorded_path
+from napari_fish.store.records import SlideRecord
+from napari_fish.store.sqlite.catalogue import Truth
 
 _ENDING = re.compile(r"\.(geojson|json|png|jpe?g|tiff?|bmp|gif|webp)$", re.IGNORECASE)
 _MASK = re.compile(r"[ _.-]masks?$", re.IGNORECASE)

@@ -10,9 +10,6 @@ from pathlib import Path
 
 from napari_fish.building.params import BuildParams
 from napari_fish.building.survey import Candidate, survey
-from napari_fish.database.records import Quarantined
-from napari_fish.database.schema import FILE
-from napari_fish.database.truth import Truth
 from napari_fish.errors import Cancelled, FishError
 from napari_fish.mosaic import MosaicParams, preset
 from napari_fish.mosaic.grid import patch_size
@@ -21,6 +18,9 @@ from napari_fish.mosaic.reading import known_mpp
 from napari_fish.mosaic.tissue import segment
 from napari_fish.slides import open_slide
 from napari_fish.slides.opening import expanded
+from napari_fish.store.records import Quarantined
+from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.schema import FILE
 
 ENOUGH_SLIDES = 8
 """Slides looked at, spread over all that are to do."""

@@ -7,17 +7,17 @@ from pathlib import Path
 
 from napari_fish.building.params import BuildParams
 from napari_fish.building.strictness import check_artefacts, params_for
-from napari_fish.database import DiskStore
-from napari_fish.database.export import OURS
-from napari_fish.database.lock import write_lock
-from napari_fish.database.places import BUNDLE, is_there, place_of, recorded_path
-from napari_fish.database.schema import FILE
-from napari_fish.database.truth import PAPER_BARCODES, Truth
 from napari_fish.encode import DEFAULT_ENCODER, Encoder, check_same_encoder, load_encoder
-from napari_fish.encode.barcode import words_for
-from napari_fish.encode.card import NEIGHBOUR, Card
+from napari_fish.encode.bundle.barcode import words_for
+from napari_fish.encode.bundle.card import NEIGHBOUR, Card
 from napari_fish.errors import DatabaseError
 from napari_fish.mosaic import PRESETS, MosaicParams, preset
+from napari_fish.store import DiskStore
+from napari_fish.store.copy import OURS
+from napari_fish.store.places import BUNDLE, is_there, place_of, recorded_path
+from napari_fish.store.sqlite.catalogue import PAPER_BARCODES, Truth
+from napari_fish.store.sqlite.lock import write_lock
+from napari_fish.store.sqlite.schema import FILE
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any, cast
 
 from napari_fish.building.params import BuildParams
-from napari_fish.database.records import Choice, SlideRecord
 from napari_fish.errors import DatabaseError
 from napari_fish.mosaic import MosaicParams
 from napari_fish.mosaic.left_out import spoiled
 from napari_fish.mosaic.params import ARTEFACTS
+from napari_fish.store.records import Choice, SlideRecord
 
 
 def check_artefacts(params: BuildParams, patches: bool) -> None:

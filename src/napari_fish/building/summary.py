@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.database.records import Choice, Quarantined
 from napari_fish.mosaic import Mosaic
 from napari_fish.mosaic.left_out import is_much, spoiled, together, told, warnings
+from napari_fish.store.records import Choice, Quarantined
 
 Fate = Literal["added", "replaced", "unchanged", "moved", "twice", "quarantined"]
 MOST_NAMED = 10

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from napari_fish.building.strictness import could_differ
-from napari_fish.database.places import place_of
-from napari_fish.database.records import SlideRecord
-from napari_fish.database.schema import FILE
-from napari_fish.database.truth import Truth
 from napari_fish.errors import SlideError
 from napari_fish.slides.finding import find_slides, told_unread
 from napari_fish.slides.identity import stamp
 from napari_fish.slides.opening import expanded
+from napari_fish.store.places import place_of
+from napari_fish.store.records import SlideRecord
+from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.schema import FILE
 
 DISMISSED = "dismissed"
 """The parameter that keeps size and time of bad files that are to be left alone, by where they are."""

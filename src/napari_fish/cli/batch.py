@@ -12,9 +12,9 @@ from napari_fish.cli.options import clear_line, progress_bar, say_meanwhile
 from napari_fish.errors import FishError
 
 if TYPE_CHECKING:
-    from napari_fish.archive import Asked, Database
+    from napari_fish.database import Asked, Database
     from napari_fish.search import SearchParams
-    from napari_fish.search.writing import AnswerFiles, Outputs
+    from napari_fish.search.output.writing import AnswerFiles, Outputs
 
 TOGETHER = 64
 """Queries that need no encoding share a pass over the database, so many at a time."""
@@ -57,7 +57,7 @@ class Batch:
     def files(self, outputs: Outputs, explain: bool = False) -> AnswerFiles:
         """Return the files to which answers go; those of an interrupted batch have some already."""
         from napari_fish import __version__
-        from napari_fish.search.writing import AnswerFiles
+        from napari_fish.search.output.writing import AnswerFiles
 
         truth = self.database.store.truth
         depends_on = {
@@ -79,7 +79,7 @@ class Batch:
 
         An answer goes to its files after whoever asked for it had the chance to print it.
         """
-        from napari_fish.search.export import to_json
+        from napari_fish.search.output.export import to_json
 
         for group in self._groups(files):
             asked = [one for _, one in group if one is not None]

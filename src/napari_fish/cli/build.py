@@ -99,7 +99,7 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add slides to a database."""
-    from napari_fish.database.schema import FILE
+    from napari_fish.store.sqlite.schema import FILE
 
     if not (database / FILE).is_file():
         raise FishError(f"{database}: no database here; make one with napari-fish build.")
@@ -182,7 +182,7 @@ def labels(
     as_json: Json = False,
 ) -> None:
     """Give the slides of a database what a file says of them: patient, site, diagnosis, anything else."""
-    from napari_fish.building.care import import_labels
+    from napari_fish.database.care import import_labels
 
     table, matched = import_labels(database, file, patient=patient, columns=_columns(column))
     labelled = len(matched.labels) - len(matched.unlabelled)
@@ -199,7 +199,7 @@ def labels(
             }
         )
         return
-    from napari_fish.database.sheets import enumerated
+    from napari_fish.labels.sheets import enumerated
 
     lines = [f"{labelled} slides labelled: {table.describe()}", *(f"note  {note}" for note in notes)]
     if matched.unknown:
@@ -228,7 +228,7 @@ def remove(
     as_json: Json = False,
 ) -> None:
     """Remove slides from a database, or dismiss files in quarantine; the files stay where they are."""
-    from napari_fish.building.care import remove_slides
+    from napari_fish.database.care import remove_slides
 
     removed = remove_slides(database, slides)
     write_json({"removed": removed}) if as_json else typer.echo(f"Removed: {', '.join(removed)}")
@@ -236,8 +236,8 @@ def remove(
 
 def verify(database: _Database, as_json: Json = False) -> None:
     """Read the whole database and check it; a damaged snapshot is made again."""
-    from napari_fish.database import DiskStore
-    from napari_fish.database.store import REPAIRED
+    from napari_fish.store import DiskStore
+    from napari_fish.store.snapshot.store import REPAIRED
 
     # Nothing can be mended in a folder that cannot be written to, but it can be read.
     with DiskStore(database, writer=os.access(database, os.W_OK)) as store:
@@ -257,7 +257,7 @@ def verify(database: _Database, as_json: Json = False) -> None:
 
 def compact(database: _Database, as_json: Json = False) -> None:
     """Write the snapshot anew, without what was removed."""
-    from napari_fish.database import DiskStore
+    from napari_fish.store import DiskStore
 
     with DiskStore(database, writer=True) as store:
         store.compact()
@@ -271,7 +271,7 @@ def relocate(
     as_json: Json = False,
 ) -> None:
     """Find the slides of a database again after they were moved or renamed."""
-    from napari_fish.building.care import relocate as find
+    from napari_fish.database.care import relocate as find
 
     with progress_bar("Looking at slides") as progress:
         done = find(database, folder, progress=progress)
@@ -295,7 +295,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Copy a database, whole or without anything that names a person."""
-    from napari_fish.database.export import export as copy
+    from napari_fish.store.copy import export as copy
 
     with progress_bar("Copying") as progress, interruptible(ENDINGS) as should_stop:
         removed = copy(

@@ -38,7 +38,7 @@ def demo(
 
 def _search(database: Path, slide: Path, page: Path) -> None:
     """Ask for a slide and for a box in it, and see how well the database answers for all its slides."""
-    from napari_fish.archive import open_database
+    from napari_fish.database import open_database
     from napari_fish.search import to_html
 
     with open_database(database) as opened:

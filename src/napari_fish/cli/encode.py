@@ -84,8 +84,8 @@ def train(
     device: Device = "auto",
 ) -> None:
     """Train an encoder; interrupted, the same command goes on where it was."""
-    from napari_fish.encode.recipe import read_recipe, train_recipe, train_slides
-    from napari_fish.encode.trainparams import TrainReport, VQTrainParams
+    from napari_fish.encode.training.params import TrainReport, VQTrainParams
+    from napari_fish.encode.training.recipe import read_recipe, train_recipe, train_slides
 
     if (recipe is None) == (not slides):
         raise EncoderError("Give slides to train on, or a recipe with --recipe.")

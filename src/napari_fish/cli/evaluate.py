@@ -64,11 +64,11 @@ def evaluate(
     ):
         if value is not None and value not in known:
             raise typer.BadParameter(f"choose one of {', '.join(known)}", param_hint=name)
-    from napari_fish.archive import open_database
-    from napari_fish.archive.timing import encoding_times
+    from napari_fish.database import open_database
+    from napari_fish.database.timing import encoding_times
     from napari_fish.evaluate import EvaluateParams, to_json
     from napari_fish.evaluate import evaluate as run
-    from napari_fish.search.writing import check_outputs
+    from napari_fish.search.output.writing import check_outputs
 
     check_outputs([] if report is None else [report])
     options: dict[str, Any] = {} if jobs is None else {"jobs": jobs}
@@ -100,7 +100,7 @@ def _command() -> str:
 
 def _print(found: Evaluation) -> None:
     """Print the tables."""
-    from napari_fish.evaluate import tables
+    from napari_fish.evaluate.report import tables
 
     what = "mosaics" if found.level == "patch" else "slides"
     asked = f"{found.n_queries} {what} of {found.n_patients} patients"

@@ -46,7 +46,7 @@ def mosaic(
     from napari_fish.mosaic import preset as parameters
     from napari_fish.mosaic.draw import save_png
     from napari_fish.mosaic.masks import mask_of
-    from napari_fish.search.writing import check_outputs
+    from napari_fish.search.output.writing import check_outputs
     from napari_fish.slides import open_slide
 
     if preset not in PRESETS:
@@ -105,7 +105,7 @@ def train_artefacts(
     as_json: Json = False,
 ) -> None:
     """Train the filters that drop pen marks, folds and debris, on examples painted over clean tissue."""
-    from napari_fish.mosaic.training import train_artefacts as train
+    from napari_fish.mosaic.training.train import train_artefacts as train
 
     with progress_bar("Painting and training") as progress:
         document = train(output, data, slides=slides, progress=progress)

@@ -15,8 +15,8 @@ from napari_fish.errors import FishError
 from napari_fish.names import MODES, RANKINGS
 
 if TYPE_CHECKING:
+    from napari_fish.search.output.writing import AnswerFiles
     from napari_fish.search.recall import Recall
-    from napari_fish.search.writing import AnswerFiles
 
 
 def search(
@@ -67,9 +67,9 @@ def search(
     region = _region(box)
     if mask is not None and len(queries) > 1:
         raise typer.BadParameter("a mask is of one slide; ask for one at a time", param_hint="--mask")
-    from napari_fish.archive import open_database
+    from napari_fish.database import open_database
     from napari_fish.search import SearchParams, measure_recall
-    from napari_fish.search.writing import Outputs, check_outputs
+    from napari_fish.search.output.writing import Outputs, check_outputs
 
     params = SearchParams(
         k=k, mode=mode, ranking=ranking, target=target, threshold=threshold, where=tuple(where or ()),

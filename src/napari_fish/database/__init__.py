@@ -1,27 +1,6 @@
-"""What is remembered: slides, their mosaics, labels and calibration."""
+"""A database as people use it: open it, ask it, look after it."""
 
-from napari_fish.database.memory import MemoryStore
-from napari_fish.database.protocol import Store
-from napari_fish.database.records import (
-    Box,
-    Calibration,
-    EncodedSlide,
-    MosaicRecord,
-    Quarantined,
-    SlideRecord,
-)
-from napari_fish.database.slidetable import SlideTable
-from napari_fish.database.store import DiskStore
+from napari_fish.database.database import Database, build, open_database
+from napari_fish.database.questions import Asked, Question
 
-__all__ = [
-    "Box",
-    "Calibration",
-    "DiskStore",
-    "EncodedSlide",
-    "MemoryStore",
-    "MosaicRecord",
-    "Quarantined",
-    "SlideRecord",
-    "SlideTable",
-    "Store",
-]
+__all__ = ["Asked", "Database", "Question", "build", "open_database"]

@@ -3,7 +3,7 @@
 Nothing here imports torch until an encoder is loaded or trained.
 """
 
-from napari_fish.encode.bundle import (
+from napari_fish.encode.bundle.bundle import (
     DEFAULT_ENCODER,
     Bundle,
     BundleInfo,
@@ -12,14 +12,14 @@ from napari_fish.encode.bundle import (
     load_bundle,
     save_bundle,
 )
-from napari_fish.encode.card import Card, TextureSpec
-from napari_fish.encode.checkpoint import import_checkpoint
-from napari_fish.encode.device import DEVICES, available_devices, describe_device
+from napari_fish.encode.bundle.card import Card, TextureSpec
+from napari_fish.encode.bundle.device import DEVICES, available_devices, describe_device
 from napari_fish.encode.encoder import Encoded, Encoder, load_encoder, patch_from_image
-from napari_fish.encode.jobs import EncodeJob, ImageJob, PatchBox
+from napari_fish.encode.importing import import_checkpoint
+from napari_fish.encode.networks.registry import register_texture
+from napari_fish.encode.patches import EncodeJob, ImageJob, PatchBox
 from napari_fish.encode.pipeline import EncodeOutcome, encode_patches, encode_slides
 from napari_fish.encode.regions import boxes_of_region
-from napari_fish.encode.texture import register_texture
 
 __all__ = [
     "DEFAULT_ENCODER",

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.encode.barcode import neighbour_bits, pack, projection_bits, words_for
-from napari_fish.encode.bundle import DEFAULT_ENCODER, Bundle, load_bundle
-from napari_fish.encode.card import PROJECTION, Card
-from napari_fish.encode.keys import keys_from_codes
-from napari_fish.encode.plan import Engine, Plan, choose_plan
+from napari_fish.encode.bundle.barcode import neighbour_bits, pack, projection_bits, words_for
+from napari_fish.encode.bundle.bundle import DEFAULT_ENCODER, Bundle, load_bundle
+from napari_fish.encode.bundle.card import PROJECTION, Card
+from napari_fish.encode.bundle.keys import keys_from_codes
+from napari_fish.encode.speed.speed_plan import Engine, Plan, choose_plan
 from napari_fish.errors import EncoderError
 
 log = logging.getLogger(__name__)
@@ -75,9 +75,9 @@ class Encoder:
     """
 
     def __init__(self, bundle: Bundle, device: str = "auto", plan: Plan | None = None) -> None:
-        from napari_fish.encode.device import pick_device
-        from napari_fish.encode.texture import fit_weights, make_texture
-        from napari_fish.encode.vqvae import VQVAE
+        from napari_fish.encode.bundle.device import pick_device
+        from napari_fish.encode.networks.registry import fit_weights, make_texture
+        from napari_fish.encode.networks.vqvae import VQVAE
 
         self.card: Card = bundle.card
         prefix = "vqvae."

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from napari_fish.encode.encoder import Encoded, Encoder
-from napari_fish.encode.jobs import RGB, EncodeJob, PatchBox
+from napari_fish.encode.patches import RGB, EncodeJob, PatchBox
 from napari_fish.errors import Cancelled, FishError, SlideError
 from napari_fish.slides.protocol import Slide
 

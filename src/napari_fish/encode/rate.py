@@ -6,9 +6,9 @@ import time
 
 import numpy as np
 
-from napari_fish.encode.device import describe_device
+from napari_fish.encode.bundle.device import describe_device
 from napari_fish.encode.encoder import Encoder
-from napari_fish.encode.memory import remember, remembered
+from napari_fish.encode.speed.remembered import remember, remembered
 
 MEMORY = "rates.json"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from napari_fish.encode.jobs import PatchBox
+from napari_fish.encode.patches import PatchBox
 from napari_fish.errors import EncoderError
 
 

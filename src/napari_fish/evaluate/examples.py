@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from napari_fish.database.protocol import Store
-from napari_fish.database.records import Box
-from napari_fish.evaluate.answers import Answers, Ints, Questions
+from napari_fish.evaluate.asking.answers import Answers, Ints, Questions
 from napari_fish.evaluate.metrics import PAPER, Definition, majority_right
 from napari_fish.evaluate.values import Example
+from napari_fish.store.protocol import Store
+from napari_fish.store.records import Box
 
 Picture = Callable[[str, Box], bytes | None]
 """Returns the JPEG of a region, given slide and box."""

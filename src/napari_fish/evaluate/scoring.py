@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.database.protocol import Store
-from napari_fish.evaluate.answers import Answers, Ints, Questions
+from napari_fish.evaluate.asking.answers import Answers, Ints, Questions
 from napari_fish.evaluate.matrices import confusion_matrix, hamming_matrix
 from napari_fish.evaluate.metrics import (
     PAPER,
@@ -21,6 +20,7 @@ from napari_fish.evaluate.metrics import (
 from napari_fish.evaluate.params import Way
 from napari_fish.evaluate.values import LabelScores, Matrices, Times, WayScores
 from napari_fish.search.recall import Recall
+from napari_fish.store.protocol import Store
 
 
 def labels_of_slides(store: Store, target: str) -> Ints:

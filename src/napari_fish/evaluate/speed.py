@@ -9,25 +9,25 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_fish.database import EncodedSlide, MemoryStore
-from napari_fish.database.codes import FOLDER as CODES
-from napari_fish.database.codes import read_codes
-from napari_fish.database.protocol import Store
-from napari_fish.database.schema import FILE as TRUTH
-from napari_fish.database.store import SNAPSHOT
-from napari_fish.database.thumbnails import FILE as THUMBNAILS
-from napari_fish.encode.keys import CODEWORDS, keys_from_codes
+from napari_fish.encode.bundle.keys import CODEWORDS, keys_from_codes
 from napari_fish.errors import Cancelled
-from napari_fish.evaluate.answers import Questions
-from napari_fish.evaluate.asking import queries_of
+from napari_fish.evaluate.asking.answers import Questions
+from napari_fish.evaluate.asking.questions import queries_of
 from napari_fish.evaluate.values import SpeedRow, Storage, Times
-from napari_fish.index.clustered import ClusterParams
+from napari_fish.index.clustered.search import ClusterParams
 from napari_fish.names import Mode
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.engine import search
 from napari_fish.search.params import SearchParams
 from napari_fish.search.recall import measure_recall
 from napari_fish.search.values import Query
+from napari_fish.store import EncodedSlide, MemoryStore
+from napari_fish.store.latent_codes import FOLDER as CODES
+from napari_fish.store.latent_codes import read_codes
+from napari_fish.store.protocol import Store
+from napari_fish.store.snapshot.store import SNAPSHOT
+from napari_fish.store.sqlite.pictures import FILE as THUMBNAILS
+from napari_fish.store.sqlite.schema import FILE as TRUTH
 
 #: Searches that are timed, one after the other.
 TIMED = 50

@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from napari_fish.database import DiskStore
-from napari_fish.database.protocol import Store
 from napari_fish.errors import Cancelled, FishError
-from napari_fish.evaluate.answers import Answers, Questions
-from napari_fish.evaluate.asking import queries_of
-from napari_fish.evaluate.cache import Cache, content_of
+from napari_fish.evaluate.asking.answers import Answers, Questions
+from napari_fish.evaluate.asking.kept import Cache, content_of
+from napari_fish.evaluate.asking.questions import queries_of
+from napari_fish.evaluate.asking.running import ask_all
 from napari_fish.evaluate.params import EvaluateParams, Level, Way
-from napari_fish.evaluate.running import ask_all
 from napari_fish.evaluate.speed import TIMED, augmented, growing, sample_of, time_searches
 from napari_fish.evaluate.values import SpeedRow, Times
 from napari_fish.names import MODES
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.recall import Recall, measure_recall
+from napari_fish.store import DiskStore
+from napari_fish.store.protocol import Store
 
 Progress = Callable[[int, int], None]
 ShouldStop = Callable[[], bool]

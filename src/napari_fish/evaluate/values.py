@@ -301,6 +301,6 @@ class Evaluation:
 
     def save(self, path: Any) -> None:
         """Write the report as one HTML file."""
-        from napari_fish.evaluate.report import write_report
+        from napari_fish.evaluate.report.page import write_report
 
         write_report(self, path)

@@ -1,14 +1,14 @@
 """Ordered keys and Hamming distances: plain arrays in, rows and distances out."""
 
 from napari_fish.index.arrays import NeighbourLists
-from napari_fish.index.clustered import ClusteredIndex, ClusterParams
-from napari_fish.index.codes import Codes
-from napari_fish.index.exact import Block, exact_neighbours
-from napari_fish.index.guided import GuidedParams, guided_search
+from napari_fish.index.barcodes import Codes
+from napari_fish.index.clustered.search import ClusteredIndex, ClusterParams
+from napari_fish.index.exact.search import Block, exact_neighbours
+from napari_fish.index.guided.search import GuidedParams, guided_search
+from napari_fish.index.guided.sorted_keys import SortedKeys
 from napari_fish.index.segment import Segment
-from napari_fish.index.sortedkeys import SortedKeys
-from napari_fish.index.veb import VebTree
-from napari_fish.index.vebindex import VebIndex
+from napari_fish.index.veb.search import VebIndex
+from napari_fish.index.veb.tree import VebTree
 from napari_fish.index.warm import warm_up
 
 __all__ = [

@@ -9,8 +9,8 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from napari_fish.index.arrays import Barcodes, Distances, Rows, as_barcodes, frozen
-from napari_fish.index.vectors import eight_rows_of_8, eight_rows_of_16, eight_words, popcount
-from napari_fish.index.words import lowest
+from napari_fish.index.simd import eight_rows_of_8, eight_rows_of_16, eight_words, popcount
+from napari_fish.index.veb.words import lowest
 
 #: Rows compared with all queries before the next ones are read: 32 KB of barcodes stay in cache.
 BLOCK = 256
@@ -60,7 +60,7 @@ def _add_bits(word: int, first: int, hits: Distances, found: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def _eight_rows(rows: Barcodes, row: int, query: Barcodes, first: int, out: Distances, at: int, most: int) -> Any:  # fmt: skip
-    """Compare eight rows of 8 or 16 words; see :mod:`napari_fish.index.vectors`."""
+    """Compare eight rows of 8 or 16 words; see :mod:`napari_fish.index.simd`."""
     if rows.shape[1] == 8:
         return eight_rows_of_8(rows, row, query, first, out, at, most)
     return eight_rows_of_16(rows, row, query, first, out, at, most)

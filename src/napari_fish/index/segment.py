@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import Keys, Rows, frozen
-from napari_fish.index.codes import Codes, Room, in_memory
-from napari_fish.index.exact import Block
+from napari_fish.index.barcodes import Codes, Room, in_memory
+from napari_fish.index.exact.search import Block
 
 
 @dataclass(frozen=True, eq=False)

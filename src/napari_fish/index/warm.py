@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from napari_fish.index.clustered import ClusteredIndex, ClusterParams
-from napari_fish.index.exact import exact_neighbours
-from napari_fish.index.guided import GuidedIndex
-from napari_fish.index.minima import minima
+from napari_fish.index.clustered.search import ClusteredIndex, ClusterParams
+from napari_fish.index.exact.minima import minima
+from napari_fish.index.exact.search import exact_neighbours
+from napari_fish.index.guided.search import GuidedIndex
 from napari_fish.index.segment import Segment
 
 

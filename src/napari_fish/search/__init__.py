@@ -3,10 +3,10 @@
 from napari_fish.search.calibrate import calibrate
 from napari_fish.search.engine import search, search_many
 from napari_fish.search.feedback import Feedback
+from napari_fish.search.output.page import to_html
+from napari_fish.search.output.pictures import Pictures
 from napari_fish.search.params import SearchParams
-from napari_fish.search.pictures import Pictures
 from napari_fish.search.recall import measure_recall
-from napari_fish.search.report import to_html
 from napari_fish.search.values import Explanation, Hit, ListFate, Query, Results, SlideHit
 
 __all__ = [

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.database.protocol import Store
-from napari_fish.database.records import Box
 from napari_fish.index.arrays import Mask, NeighbourLists
 from napari_fish.search.labelfree import Nearest, nearest_slides
 from napari_fish.search.params import SearchParams
 from napari_fish.search.ranking import VARIANTS, Ranked, label_weights, rank_slides
 from napari_fish.search.values import Explanation, Hit, ListFate, Query, SlideHit
+from napari_fish.store.protocol import Store
+from napari_fish.store.records import Box
 
 # Share of hits that must be labelled for ``auto`` to rank by labels.
 _LABELLED = 0.5

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.database.protocol import Store
-from napari_fish.database.records import Calibration
 from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import Rows
-from napari_fish.index.guided import GuidedParams
+from napari_fish.index.guided.search import GuidedParams
 from napari_fish.index.hamming import pair_distances
 from napari_fish.names import Mode
+from napari_fish.store.protocol import Store
+from napari_fish.store.records import Calibration
 
 #: θ_h is this quantile of the distances of random pairs.
 QUANTILE = 0.001

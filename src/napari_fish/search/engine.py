@@ -8,18 +8,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from napari_fish.database.protocol import Store
-from napari_fish.database.records import Box
 from napari_fish.errors import FishError
 from napari_fish.index.arrays import Mask, NeighbourLists, as_barcodes
 from napari_fish.search.answers import Answer, by_distance, rank, slide_hits
 from napari_fish.search.calibrate import threshold_of
-from napari_fish.search.colours import labels_in
 from napari_fish.search.filters import exclusion_mask, slide_mask
 from napari_fish.search.labelfree import nearest_slides
 from napari_fish.search.neighbours import Found, batches, find_neighbours, nearest_of_all
+from napari_fish.search.output.colours import labels_in
 from napari_fish.search.params import SearchParams
 from napari_fish.search.values import Query, Results, SlideHit
+from napari_fish.store.protocol import Store
+from napari_fish.store.records import Box
 
 
 def search(store: Store, query: Query, params: SearchParams | None = None) -> Results:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from napari_fish.database.protocol import Store
-from napari_fish.database.records import Box
 from napari_fish.search.values import Query, SlideHit
+from napari_fish.store.protocol import Store
+from napari_fish.store.records import Box
 
 
 @dataclass(frozen=True)

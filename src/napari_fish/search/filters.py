@@ -10,9 +10,9 @@ from difflib import get_close_matches
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.database.slidetable import SlideTable
 from napari_fish.errors import FishError
 from napari_fish.index.arrays import Mask
+from napari_fish.store.slide_table import SlideTable
 
 _FORM = re.compile(r"\s*(?P<column>[^=!]+?)\s*(?P<sign>!?=)\s*(?P<value>.*?)\s*", re.DOTALL)
 

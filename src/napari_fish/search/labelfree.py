@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from napari_fish.database.protocol import Store
 from napari_fish.index.arrays import Mask, NeighbourLists
-from napari_fish.index.minima import minima
+from napari_fish.index.exact.minima import minima
 from napari_fish.search.values import Query
+from napari_fish.store.protocol import Store
 
 # Slides whose distances are measured in full, and rows that are read for it; never fewer slides than are wanted.
 CANDIDATES, CANDIDATE_ROWS = 256, 1 << 15

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.database.protocol import Store
 from napari_fish.index.arrays import Barcodes, Mask, NeighbourLists
-from napari_fish.index.exact import exact_neighbours
+from napari_fish.index.exact.search import exact_neighbours
 from napari_fish.search.params import SearchParams
 from napari_fish.search.values import Query
+from napari_fish.store.protocol import Store
 
 # A filter that leaves no more rows than this is searched exactly, reading only these rows.
 FEW_ROWS = 32_768

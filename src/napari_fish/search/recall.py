@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from napari_fish.database.protocol import Store
 from napari_fish.search.calibrate import living_rows, threshold_of
 from napari_fish.search.filters import exclusion_mask, slide_mask
 from napari_fish.search.neighbours import batches, exact, find_neighbours
 from napari_fish.search.params import SearchParams
 from napari_fish.search.values import Query
+from napari_fish.store.protocol import Store
 
 
 @dataclass(frozen=True)

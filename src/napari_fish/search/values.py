@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.database.records import Box
 from napari_fish.index.arrays import Barcodes, Keys
-from napari_fish.search.pictures import Pictures
+from napari_fish.search.output.pictures import Pictures
+from napari_fish.store.records import Box
 
 Fate = Literal["kept", "empty", "length", "distance", "vote"]
 
@@ -256,7 +256,7 @@ class Results:
 
     def to_frame(self) -> Any:
         """Return a pandas table, one row a slide."""
-        from napari_fish.search.export import to_frame
+        from napari_fish.search.output.export import to_frame
 
         return to_frame(self)
 
@@ -265,6 +265,6 @@ class Results:
 
         ``.csv``, ``.json``, ``.geojson`` (QuPath), ``.html`` (a report), ``.png`` and ``.pdf`` (a figure).
         """
-        from napari_fish.search.export import save
+        from napari_fish.search.output.export import save
 
         return save(self, Path(path))

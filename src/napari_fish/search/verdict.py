@@ -120,6 +120,17 @@ def closeness(percentile: float | None) -> str:
     return f"closer than {'only ' if farther < 50 else ''}{shown:.{_digits(farther)}f} % of random pairs"
 
 
+def closeness_in_short(percentile: float | None) -> str:
+    """Return what a percentile means, short enough for a card."""
+    if percentile is None:
+        return "not calibrated"
+    if percentile <= 0:
+        return "closer than all"
+    if percentile >= 100:
+        return "no closer than any"
+    return closeness(percentile).removesuffix(" of random pairs").replace("fewer than 1 %", "< 1 %")
+
+
 def notes_of(results: Results) -> list[str]:
     """Return what the reader must know, the most important first: nothing near, fewer, filled in, and why."""
     if not results.hits:

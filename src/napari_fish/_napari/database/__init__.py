@@ -1,0 +1,1 @@
+"""The *Database* dock widget."""

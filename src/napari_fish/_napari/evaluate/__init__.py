@@ -1,0 +1,1 @@
+"""The *Evaluate* dock widget."""

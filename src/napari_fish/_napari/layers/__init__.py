@@ -1,0 +1,1 @@
+"""Between slides, mosaics, hits and napari's layers."""

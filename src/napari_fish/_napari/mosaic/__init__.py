@@ -1,0 +1,1 @@
+"""The *Tissue & mosaic* dock widget."""

@@ -1,0 +1,1 @@
+"""Slides become lazy layers."""

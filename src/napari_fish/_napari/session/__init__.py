@@ -1,0 +1,1 @@
+"""What the widgets of one viewer share."""

@@ -1,0 +1,29 @@
+"""What was found out about this machine once and need not be found out again: small JSON files in the cache folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from typing import Any
+
+from napari_fish.encode.bundle.bundle import cache_folder
+
+
+def remembered(file: str) -> dict[str, Any]:
+    """Return everything in a file of the cache folder; nothing if it is missing or damaged."""
+    try:
+        content = json.loads((cache_folder() / file).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def remember(file: str, name: str, value: object) -> None:
+    """Keep a value under a name; a folder that cannot be written only costs finding out again."""
+    path = cache_folder() / file
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+        partial.write_text(json.dumps({**remembered(file), name: value}), encoding="utf-8")
+        os.replace(partial, path)

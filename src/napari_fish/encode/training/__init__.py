@@ -1,0 +1,1 @@
+"""How encoders are made."""

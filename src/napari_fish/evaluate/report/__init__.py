@@ -1,0 +1,1 @@
+"""What an evaluation found, as tables, figures and a page."""

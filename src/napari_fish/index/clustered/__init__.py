@@ -1,0 +1,1 @@
+"""Search in the clusters nearest to a barcode."""

@@ -1,0 +1,1 @@
+"""The nearest of all barcodes."""

@@ -1,0 +1,1 @@
+"""The paper's guided search, over sorted keys."""

@@ -1,0 +1,1 @@
+"""The paper's own structure: guided search over a van Emde Boas tree."""

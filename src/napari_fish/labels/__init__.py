@@ -1,0 +1,1 @@
+"""Label files: what people know of their slides."""

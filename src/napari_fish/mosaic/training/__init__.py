@@ -1,0 +1,1 @@
+"""How the artefact filters are made: tissue and painted artefacts become examples, examples become plain numbers."""

@@ -1,0 +1,1 @@
+"""Answers for people: tables, pages, figures, files."""

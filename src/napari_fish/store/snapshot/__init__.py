@@ -1,0 +1,1 @@
+"""A memory-mapped copy of a catalogue, made for searching; disposable."""

@@ -1,0 +1,1 @@
+"""The catalogue in one SQLite file: the default."""

@@ -1,0 +1,64 @@
+"""Values in fish.sqlite that no program of ours wrote are named as damage, whoever asks for them."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from napari_fish.database import open_database
+from napari_fish.database.inspection import inspect_database
+from napari_fish.errors import DatabaseError, FishError
+from napari_fish.store import DiskStore
+from tests.store.test_store import SLIDES, create
+
+FORGED = [
+    "UPDATE encoder SET words = 4611686018427387904",
+    "UPDATE encoder SET words = -1",
+    "UPDATE encoder SET words = 0",
+    "UPDATE slides SET mosaics = -1",
+    "UPDATE slides SET mosaics = 4611686018427387904",
+    "UPDATE slides SET mosaics = mosaics - 1",
+    "UPDATE slides SET generation = 255 WHERE number = 1",
+    "UPDATE state SET generation = 0",
+    "UPDATE mosaics SET key = key - 4611686018427387904",
+    "UPDATE mosaics SET key = key + 1125899906842624",
+    "UPDATE mosaics SET x = 9223372036854775807",
+    "UPDATE mosaics SET height = -9223372036854775808",
+]
+
+
+@pytest.mark.parametrize("sql", FORGED)
+def test_impossible_numbers_are_named_as_damage(tmp_path: Path, sql: str) -> None:
+    folder = create(tmp_path / "x.fish")
+    with DiskStore(folder, writer=True) as store:
+        for slide in SLIDES[:2]:
+            store.commit(slide)
+    shutil.rmtree(folder / "snapshot")
+    with closing(sqlite3.connect(folder / "fish.sqlite", isolation_level=None)) as file:
+        file.execute(sql)
+    with pytest.raises(DatabaseError, match=r"fish\.sqlite is damaged"), DiskStore(folder) as store:
+        assert len(store)
+
+
+def test_a_patient_rule_that_is_no_text_is_no_rule(tmp_path: Path) -> None:
+    folder = create(tmp_path / "x.fish")
+    with DiskStore(folder, writer=True) as store:
+        store.commit(SLIDES[0])
+        store.truth.set_parameter("patient", {"a": []})
+    with open_database(folder) as database:
+        assert database._patient("P1.tif") == ""
+
+
+def test_a_path_too_long_for_any_file_is_that_of_a_slide_that_is_away(tmp_path: Path) -> None:
+    folder = create(tmp_path / "x.fish")
+    with DiskStore(folder, writer=True) as store:
+        store.commit(SLIDES[0])
+    with closing(sqlite3.connect(folder / "fish.sqlite", isolation_level=None)) as file:
+        file.execute("UPDATE slides SET path = ?", ("x" * 100_000,))
+    assert inspect_database(folder).away == {SLIDES[0].record.slide}
+    with open_database(folder) as database, pytest.raises(FishError, match="is not at"):
+        database.place(database.store.slides[0])

@@ -42,7 +42,7 @@ from napari_fish.search import SearchParams, search
 from napari_fish.search.labelfree import rank_without_labels
 from napari_fish.slides import open_slide
 from napari_fish.slides.demo import write_demo
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from napari_fish.store.places import place_of
 
 K, NEIGHBOURS = 5, 50
@@ -63,18 +63,18 @@ class Archive:
         Slides of the same patient as each slide, itself included.
     """
 
-    store: DiskStore
+    store: SnapshotStore
     barcodes: NDArray[np.uint8]
     features: Floats
     slides: NDArray[np.int64]
     excluded: list[NDArray[np.int64]]
 
     @classmethod
-    def of(cls, store: DiskStore) -> Archive:
+    def of(cls, store: SnapshotStore) -> Archive:
         """Read a database."""
         rows = np.arange(len(store))
         barcodes = np.ascontiguousarray(store.encoded(rows)[1]).view(np.uint8)
-        patients = store.slides.codes("patient")[0]
+        patients = store.slides.numbered("patient")[0]
         same = [
             np.flatnonzero((patients == p) & (p >= 0) | (np.arange(len(patients)) == i))
             for i, p in enumerate(patients)
@@ -86,9 +86,9 @@ class Archive:
         return np.flatnonzero(self.slides == slide)
 
 
-def features_of(store: DiskStore) -> Floats:
+def features_of(store: SnapshotStore) -> Floats:
     """Compute the texture features of all mosaics anew, in row order, standardised."""
-    bundle = load_bundle(store.truth.encoder)
+    bundle = load_bundle(store.catalogue.encoder)
     network = make_texture(bundle.card, bundle.tensors, bundle.path)
     size, found = bundle.card.size, {}
     for number in range(len(store.slides)):
@@ -141,13 +141,13 @@ def faiss_indexes(archive: Archive) -> Iterator[tuple[str, faiss.IndexBinary]]:
     flat = faiss.IndexBinaryFlat(bits)
     flat.add(archive.barcodes)
     yield "FAISS flat, barcodes", flat
-    cells = max(1, min(1024, n // 39, int(4 * n**0.5)))
+    clusters = max(1, min(1024, n // 39, int(4 * n**0.5)))
     quantiser = faiss.IndexBinaryFlat(bits)
-    ivf = faiss.IndexBinaryIVF(quantiser, bits, cells)
+    ivf = faiss.IndexBinaryIVF(quantiser, bits, clusters)
     ivf.train(archive.barcodes)
     ivf.add(archive.barcodes)
-    ivf.nprobe = max(1, cells // 8)
-    yield f"FAISS IVF ({cells} cells, {ivf.nprobe} probed), barcodes", ivf
+    ivf.nprobe = max(1, clusters // 8)
+    yield f"FAISS IVF ({clusters} clusters, {ivf.nprobe} probed), barcodes", ivf
     hnsw = faiss.IndexBinaryHNSW(bits, 32)
     hnsw.hnsw.efSearch = 128
     hnsw.add(archive.barcodes)
@@ -195,11 +195,11 @@ def rankings(archive: Archive) -> Iterator[tuple[str, Ranking, int]]:
 
 
 def rows_for(folder: Path, quick: bool) -> Iterator[Row]:
-    with DiskStore(folder) as store:
+    with SnapshotStore(folder) as store:
         archive = Archive.of(store)
         params = EvaluateParams(level="slide", sample=50 if quick else None)
         questions, _ = choose_questions(store, store, params, "slide")
-        labels = store.slides.codes("diagnosis")[0].astype(np.int64)
+        labels = store.slides.numbered("diagnosis")[0].astype(np.int64)
         resamples = Resamples(questions.truth, questions.patient_numbers)
         for name, rank, held in rankings(archive):
             rank(int(questions.slides[0]))

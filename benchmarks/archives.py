@@ -26,9 +26,9 @@ from numba import njit
 from numpy.typing import NDArray
 from realbarcodes import CACHE
 
-from napari_fish.index import ClusteredIndex, Codes, Segment
+from napari_fish.index import ClusteredIndex, Segment, SplitBarcodes
 from napari_fish.index.hamming import distance_matrix, unpack_bits
-from napari_fish.index.kmeans import CellPart
+from napari_fish.index.kmeans import ClusterPart
 from napari_fish.store.snapshot.files import read_through
 
 BASE, CLASSES, SLIDE = 100_000, 9, 100
@@ -243,7 +243,7 @@ def recall_model(real: NDArray[np.uint64]) -> BarcodeModel:
 
 
 def as_in_a_database(segment: Segment, name: str) -> tuple[ClusteredIndex, float]:
-    """Return an archive with the cells and the order of barcodes that a database gives it, and how long that took in s.
+    """Return an archive with the clusters and the order of barcodes that a database gives it, and how long that took in s.
 
     From the cache or made now; mapped, as the program maps the files of a database.
     """
@@ -254,19 +254,19 @@ def as_in_a_database(segment: Segment, name: str) -> tuple[ClusteredIndex, float
         arrays = dict(zip(("head", "tail", "place"), index.main.codes.arrays, strict=True))
         arrays |= {
             "centres": index.centres,
-            "starts": index.cells.starts,
-            "rows": index.cells.rows,
-            "far": index.cells.far,
+            "starts": index.clusters.starts,
+            "rows": index.clusters.rows,
+            "far": index.clusters.far,
         }
         return arrays | {"seconds": np.array(time.perf_counter() - start)}
 
-    arrays = kept(f"{name}-in-cells", make, "r")
+    arrays = kept(f"{name}-in-clusters", make, "r")
     # As after a restart, once the program has read its files: how other work left them in memory makes a third of difference.
-    forget_pages(CACHE / f"{name}-in-cells")
-    read_through(CACHE / f"{name}-in-cells")
-    codes = Codes(arrays["head"], arrays["tail"], arrays["place"])
-    cells = CellPart(arrays["starts"], arrays["rows"], arrays["far"])
-    index = ClusteredIndex(arrays["centres"], replace(segment, codes=codes), cells)
+    forget_pages(CACHE / f"{name}-in-clusters")
+    read_through(CACHE / f"{name}-in-clusters")
+    codes = SplitBarcodes(arrays["head"], arrays["tail"], arrays["place"])
+    clusters = ClusterPart(arrays["starts"], arrays["rows"], arrays["far"])
+    index = ClusteredIndex(arrays["centres"], replace(segment, codes=codes), clusters)
     return index, float(arrays["seconds"])
 
 

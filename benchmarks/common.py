@@ -31,10 +31,10 @@ def options(
 def report(rows: Sequence[Row], file: Path | None) -> None:
     """Print rows as a table, and write them as JSON where asked."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [[_shown(row.get(name)) for name in names] for row in rows]
-    widths = [max(len(c) for c in column) for column in zip(names, *cells, strict=True)]
-    for line in [names, *cells]:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    clusters = [[_shown(row.get(name)) for name in names] for row in rows]
+    widths = [max(len(c) for c in column) for column in zip(names, *clusters, strict=True)]
+    for line in [names, *clusters]:
+        print("  ".join(cluster.ljust(width) for cluster, width in zip(line, widths, strict=True)).rstrip())
     if file:
         file.write_text(json.dumps({"rows": list(rows)}, indent=2) + "\n")
 

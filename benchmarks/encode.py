@@ -1,7 +1,7 @@
 """How fast patches are encoded, against a plain loop over the paper's pair of networks, and how well.
 
 Speed: the same patches go, turn by turn, through a plain fp32 loop over the paper's pair, through
-`fish-paper` and through `fish-lite`. Codes of random networks are not like those of trained ones, so the
+`fish-paper` and through `fish-lite`. SplitBarcodes of random networks are not like those of trained ones, so the
 paper's pair is trained on tissue the first time (minutes; interrupted, it goes on) and kept. DenseNet-121 has
 its ImageNet weights where torchvision's file is found, else it learns to tell tissues apart.
 Retrieval: see encode_retrieval.py.

@@ -27,8 +27,8 @@ from napari_fish.evaluate.asking.questions import choose_questions
 from napari_fish.evaluate.asking.running import ask_all
 from napari_fish.evaluate.params import EvaluateParams
 from napari_fish.search import calibrate
-from napari_fish.store import DiskStore, EncodedSlide, SlideRecord
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store import EncodedSlide, SlideRecord, SnapshotStore
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
 MOSAICS, LABELS = 100, 12
 
@@ -36,13 +36,13 @@ MOSAICS, LABELS = 100, 12
 def make_database(folder: Path, slides: int) -> Path:
     """Write a database of slides whose barcodes tell their label, two slides a patient."""
     dice, model = np.random.default_rng(0), BarcodeModel.synthetic()
-    Truth.create(folder, words=WORDS, encoder="synthetic", weights_hash="0").close()
-    with DiskStore(folder, writer=True) as store:
-        store.truth.begin_build()
+    SqliteCatalogue.create(folder, words=WORDS, encoder="synthetic", weights_hash="0").close()
+    with SnapshotStore(folder, writer=True) as store:
+        store.catalogue.begin_build()
         for i in range(slides):
             label = i // 2 % LABELS
             family = label * 16 + dice.integers(0, 16, MOSAICS)
-            store.truth.commit(
+            store.catalogue.commit(
                 EncodedSlide(
                     SlideRecord(f"s{i}", f"s{i}", f"p{i // 2}", diagnosis=f"label {label}"),
                     np.sort(dice.integers(2 * 10**14, 6 * 10**14, MOSAICS)),
@@ -50,7 +50,7 @@ def make_database(folder: Path, slides: int) -> Path:
                     np.zeros((MOSAICS, 4), np.int32) + np.arange(MOSAICS, dtype=np.int32)[:, None],
                 )
             )
-        store.truth.end_build()
+        store.catalogue.end_build()
         store.settle()
         store.calibration = calibrate(store)
     return folder
@@ -58,7 +58,7 @@ def make_database(folder: Path, slides: int) -> Path:
 
 def ask(folder: Path, jobs: int, sample: int) -> None:
     """Ask a sample of the slides in all ways; what a process of its own does."""
-    with DiskStore(folder) as store:
+    with SnapshotStore(folder) as store:
         params = EvaluateParams(sample=sample)
         questions, _ = choose_questions(store, store, params, "slide")
         ways = [params.search(way) for way in params.ways("slide")]

@@ -28,8 +28,8 @@ from napari_fish.building.build import build
 from napari_fish.errors import DatabaseError
 from napari_fish.names import Mode
 from napari_fish.search import Query, SearchParams, search
-from napari_fish.store import DiskStore
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store import SnapshotStore
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
 KILLS_A_DATABASE = 5
 SLIDES = 9
@@ -38,7 +38,7 @@ Digests = dict[str, bytes]
 
 def digests(database: Path) -> Digests:
     """Return a digest of each slide by id; an error where SQLite is not sound."""
-    truth = Truth.open(database)
+    truth = SqliteCatalogue.open(database)
     try:
         if wrong := truth.integrity():
             raise DatabaseError(wrong[0])
@@ -80,7 +80,7 @@ def kills(slides: Path, work: Path, whole: Digests, count: int, dice: np.random.
             tally["torn"] += not found.items() <= whole.items()
             before = found
         build(slides, database, slides / "labels.csv")
-        with DiskStore(database, writer=True) as store:
+        with SnapshotStore(database, writer=True) as store:
             sound = store.verify() == []
         tally["same in the end"] += digests(database) == whole and sound
         tally["databases"] += 1
@@ -94,7 +94,7 @@ def kills(slides: Path, work: Path, whole: Digests, count: int, dice: np.random.
 
 def answers(database: Path, mode: Mode = "auto") -> list[tuple[str, float]]:
     """Ask for a slide, and return what is found."""
-    with DiskStore(database) as store:
+    with SnapshotStore(database) as store:
         rows = store.rows_of([0])
         keys, barcodes = store.encoded(rows)
         query = Query("first", keys, barcodes, np.zeros((len(rows), 4), np.int32), store.slides[0].slide)
@@ -139,7 +139,7 @@ def damaged_snapshot(made: Path, work: Path, damage: Damage, rounds: int, dice: 
             damage(database / file, dice)
             for mode in ("exact", "clustered", "guided"):
                 answers(database, mode)
-            with DiskStore(database, writer=True) as store:
+            with SnapshotStore(database, writer=True) as store:
                 store.verify()
                 sound = store.verify() == []
             tally["tries"] += 1
@@ -160,7 +160,7 @@ def damaged_truth(
         database = Path(shutil.copytree(made, work / "damaged.fish"))
         damage(database / "fish.sqlite", dice)
         try:
-            with DiskStore(database, writer=True) as store:
+            with SnapshotStore(database, writer=True) as store:
                 said = store.verify() != []
         except DatabaseError:
             said = True

@@ -99,7 +99,7 @@ def lists_of(
     dice = np.random.default_rng(seed)
     for number in dice.permutation(len(store.slides))[:queries].tolist():
         record = store.slides[number]
-        rows = store.mosaic_rows(number)
+        rows = store.patch_rows(number)
         query = Query(record.slide, *store.encoded(rows), np.zeros((len(rows), 4), np.int32), record.slide)
         params = SearchParams(mode="exact", where=(f"site={record.site}",) if within else ())
         mask = allowed_slides(store, query, params)
@@ -108,7 +108,7 @@ def lists_of(
 
 def measured(store: MemoryStore, within: bool, queries: int, threshold: int, seed: int) -> Row:
     """Ask some slides and count how their lists vote by both rules."""
-    codes, names = store.slides.codes("diagnosis")
+    codes, names = store.slides.numbered("diagnosis")
     everywhere = np.bincount(codes, minlength=len(names))
     before, now, n, hits_counted = Tally(), Tally(), 0, 0
     fish, naive = VARIANTS["fish"], VARIANTS["fish-naive"]

@@ -28,7 +28,7 @@ from PIL import Image
 
 from napari_fish.building.build import build
 from napari_fish.evaluate import EvaluateParams, evaluate, to_json, write_report
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 
 TISSUE = Path(__file__).resolve().parents[2] / "shared" / "data" / "tissue"
 MPP, BLOCK, MARGIN, GLASS = 0.5, 1024, 256, (244, 242, 245)
@@ -188,7 +188,7 @@ def main() -> None:
         labels = compose(out / "slides", given.quick)
         print(build(out / "slides", out / "pseudo.fish", labels))
         rows: list[Row] = []
-        with DiskStore(out / "pseudo.fish") as store:
+        with SnapshotStore(out / "pseudo.fish") as store:
             for name, options in EXPERIMENTS.items():
                 params = EvaluateParams(
                     ablation=True, query_where=("split=validation",), threshold=given.threshold, **options  # type: ignore[arg-type]

@@ -47,7 +47,7 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--sizes", type=int, nargs="+", metavar="N", help="mosaics, multiples of 100 000")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--faiss-train", action="store_true", help="let faiss make its own cells (slow)")
+    parser.add_argument("--faiss-train", action="store_true", help="let faiss make its own clusters (slow)")
     return parser.parse_args()
 
 

@@ -1,6 +1,6 @@
 """Clustered search against faiss.IndexBinaryIVF: recall for latency, one curve for each, compared at equal recall.
 
-Both search the same cells with the same centres (faiss's own training takes hours at these sizes on two cores;
+Both search the same clusters with the same centres (faiss's own training takes hours at these sizes on two cores;
 ``--faiss-train`` lets it make its own). Each program goes up one ladder of probes, the same for every size,
 everything else as it is shipped. A curve's time at a recall is interpolated between the two rungs around it, linearly
 in log time over log missed share.
@@ -24,8 +24,8 @@ LADDER = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 EQUAL = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 
 
-def faiss_cells(index: ClusteredIndex, rows: NDArray[np.uint64], train: bool) -> faiss.IndexBinaryIVF:
-    """Put the same rows in the same cells of faiss's index."""
+def faiss_clusters(index: ClusteredIndex, rows: NDArray[np.uint64], train: bool) -> faiss.IndexBinaryIVF:
+    """Put the same rows in the same clusters of faiss's index."""
     quantiser = faiss.IndexBinaryFlat(64 * WORDS)
     ivf = faiss.IndexBinaryIVF(quantiser, 64 * WORDS, len(index.centres))
     codes = np.ascontiguousarray(rows).view(np.uint8)
@@ -37,7 +37,7 @@ def faiss_cells(index: ClusteredIndex, rows: NDArray[np.uint64], train: bool) ->
         quantiser.add(np.ascontiguousarray(index.centres).view(np.uint8))
         ivf.is_trained = True
         at = np.empty(len(codes), np.int64)
-        at[index.cells.rows] = np.repeat(np.arange(len(index.centres)), np.diff(index.cells.starts))
+        at[index.clusters.rows] = np.repeat(np.arange(len(index.centres)), np.diff(index.clusters.starts))
         ivf.add_core(len(codes), faiss.swig_ptr(codes), None, faiss.swig_ptr(at))
     ivf._kept = quantiser
     return ivf
@@ -66,7 +66,7 @@ def clustered_part(
     train: bool,
 ) -> list[Row]:
     """Go up the ladder with both programs and compare them at equal recall."""
-    ivf = faiss_cells(index, codes, train)
+    ivf = faiss_clusters(index, codes, train)
     truth = exact_neighbours([index.block], queries, k=K, threads=2)
     furthest = truth.distances.reshape(len(queries), K)[:, -1:]
     bytes_of = queries.view(np.uint8)
@@ -77,7 +77,7 @@ def clustered_part(
 
     def ours(probes: int) -> NDArray[np.int32]:
         found = index.search(queries, k=K, probes=probes)
-        # A small cell may hold fewer than are wanted: what is missing was not found.
+        # A small cluster may hold fewer than are wanted: what is missing was not found.
         table = np.full((len(queries), K), 64 * WORDS + 1, np.int32)
         table[np.arange(K) < found.lengths[:, None]] = found.distances
         return table
@@ -91,7 +91,13 @@ def clustered_part(
             recall[rung] = float((one(probes) <= furthest).mean())
     times = timed(calls, 7, time.process_time)
     rows = [
-        row("clustered", n, "making the cells, 2 threads", [1e3 * made], note=f"{len(index.centres)} cells")
+        row(
+            "clustered",
+            n,
+            "making the clusters, 2 threads",
+            [1e3 * made],
+            note=f"{len(index.centres)} clusters",
+        )
     ]
     rows += [
         row("clustered", n, name, t, len(queries), recall_at_10=round(recall[name], 4))

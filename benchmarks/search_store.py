@@ -24,8 +24,8 @@ from realbarcodes import CACHE
 from napari_fish.search import Query, SearchParams, search
 from napari_fish.search.neighbours import exact_cost_ms
 from napari_fish.store import EncodedSlide, SlideRecord
-from napari_fish.store.snapshot.store import DiskStore
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.snapshot.store import SnapshotStore
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from napari_fish.store.sqlite.schema import SCHEMA
 
 BOX = 2048
@@ -41,7 +41,7 @@ def database(archive: LatencyArchive, n: int) -> tuple[Path, float | None]:
     shutil.rmtree(new, ignore_errors=True)
     _write_truth(archive, new)
     start = time.perf_counter()
-    DiskStore(new, writer=True).close()
+    SnapshotStore(new, writer=True).close()
     took = time.perf_counter() - start
     new.rename(folder)
     return folder, took
@@ -49,7 +49,9 @@ def database(archive: LatencyArchive, n: int) -> tuple[Path, float | None]:
 
 def _write_truth(archive: LatencyArchive, folder: Path) -> None:
     segment, classes = archive.segment, archive.classes
-    truth = Truth.create(folder, words=WORDS, encoder="fish-lite", weights_hash="none: barcodes were drawn")
+    truth = SqliteCatalogue.create(
+        folder, words=WORDS, encoder="fish-lite", weights_hash="none: barcodes were drawn"
+    )
     for pragma in ("synchronous = OFF", "journal_mode = OFF", "cache_size = -500000"):
         truth.rows(f"PRAGMA {pragma}")
     with truth.transaction() as run:
@@ -97,7 +99,7 @@ def store_part(archive: LatencyArchive, n: int) -> list[Row]:
     if took is not None:
         rows.append(row("store", n, "making the snapshot, all threads", [1e3 * took]))
     rows += _opening(folder, n)
-    with DiskStore(folder) as store:
+    with SnapshotStore(folder) as store:
         rows += _asking(store, archive, n)
     return rows + _adding(folder, archive, n)
 
@@ -118,7 +120,7 @@ def _opening(folder: Path, n: int) -> list[Row]:
             if cold:
                 forget_pages(folder)
             start = time.perf_counter()
-            store = DiskStore(folder)
+            store = SnapshotStore(folder)
             times.append(1e3 * (time.perf_counter() - start))
             store.close()
         return times
@@ -139,11 +141,11 @@ def _query(archive: LatencyArchive, start: int, mosaics: int, slide: str = "") -
     return Query("q", archive.keys[at], archive.barcodes[at], np.zeros((mosaics, 4), np.int32), slide=slide)
 
 
-def _ask(store: DiskStore, queries: Sequence[Query], params: SearchParams, turn: int) -> None:
+def _ask(store: SnapshotStore, queries: Sequence[Query], params: SearchParams, turn: int) -> None:
     search(store, queries[turn % len(queries)], params)
 
 
-def _asking(store: DiskStore, archive: LatencyArchive, n: int) -> list[Row]:
+def _asking(store: SnapshotStore, archive: LatencyArchive, n: int) -> list[Row]:
     """Ask with one mosaic and with a slide, in each mode, with and without a filter that leaves 0.1 %."""
     dice = np.random.default_rng(5)
     starts = dice.choice(len(archive.keys) // SLIDE, 20, replace=False) * SLIDE
@@ -178,10 +180,10 @@ def _adding(folder: Path, archive: LatencyArchive, n: int) -> list[Row]:
     """Add slides, each durably, and see them from a program that had the database open; then undo it all."""
     dice = np.random.default_rng(9)
     added, seen, first = [], [], []
-    with DiskStore(folder, writer=True) as store, DiskStore(folder) as reader:
+    with SnapshotStore(folder, writer=True) as store, SnapshotStore(folder) as reader:
         generation, top = (
-            store.truth.generation,
-            int(store.truth.rows("SELECT max(number) FROM slides")[0][0]),
+            store.catalogue.generation,
+            int(store.catalogue.rows("SELECT max(number) FROM slides")[0][0]),
         )
         search(reader, _query(archive, 0, 1), SearchParams(mode="clustered", threads=1))
         for i in range(20):
@@ -214,7 +216,7 @@ def _adding(folder: Path, archive: LatencyArchive, n: int) -> list[Row]:
 
 def _undo(folder: Path, generation: int, top: int) -> None:
     """Bring the kept database back to what it was."""
-    truth = Truth.open(folder)
+    truth = SqliteCatalogue.open(folder)
     with truth.transaction() as run:
         run("DELETE FROM slides WHERE number > ?", (top,))
         run("DELETE FROM removed")

@@ -31,7 +31,7 @@ from napari_fish.evaluate.asking.running import ask_all
 from napari_fish.evaluate.metrics import Resamples, majority_right
 from napari_fish.evaluate.params import Way
 from napari_fish.evaluate.scoring import labels_of_slides
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 
 #: Which folders of images make each database, and the split each is.
 ARCHIVES = {
@@ -89,8 +89,8 @@ def accuracy(out: Path, speed: bool) -> Iterator[Row]:
         command = shlex.join(["napari-fish", "evaluate", str(out / f"{database}.fish"), *asked, *params.arguments()])  # fmt: skip
         print(command, flush=True)
         with ExitStack() as stack:
-            store = stack.enter_context(DiskStore(out / f"{database}.fish"))
-            other = stack.enter_context(DiskStore(out / f"{queries}.fish")) if queries else None
+            store = stack.enter_context(SnapshotStore(out / f"{database}.fish"))
+            other = stack.enter_context(SnapshotStore(out / f"{queries}.fish")) if queries else None
             found = evaluate(store, other, params, command=command)
         write_report(found, out / f"{name}.html")
         yield from rows_of(to_json(found), name)
@@ -100,7 +100,7 @@ def accuracy(out: Path, speed: bool) -> Iterator[Row]:
 
 def differences(database: Path) -> Iterator[Row]:
     """Return how much more often the label-free ranking is right than the paper's, asked in pairs, all answers completed."""
-    with DiskStore(database) as store:
+    with SnapshotStore(database) as store:
         assert store.calibration is not None
         share = np.cumsum(store.calibration.histogram) / store.calibration.histogram.sum()
         of_slide = labels_of_slides(store, "diagnosis")

@@ -192,7 +192,7 @@ def box_part(database: Path, large: Path, quick: bool) -> list[Row]:
                     total.append(took)
                     for name, ms in session.current.results.elapsed_ms.items():
                         parts.setdefault(name, []).append(ms)
-        count = int(session.database.store.mosaics_per_slide.sum())
+        count = int(session.database.store.patches_per_slide.sum())
         session.close()
     rows = [_row("box", f"drawn box to gallery, {count} mosaics, of it {pause:.0f} ms pause", total)]
     rows[0] |= claim(statistics.median(total), "ms", GALLERY_MS)

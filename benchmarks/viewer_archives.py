@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_fish.store import DiskStore, EncodedSlide
+from napari_fish.store import EncodedSlide, SnapshotStore
 
 MOSAICS_PER_SLIDE = 100
 FLIPPED = 0.04
@@ -31,10 +31,10 @@ def demo(folder: Path) -> Path:
 def large_archive(database: Path, folder: Path, mosaics: int) -> Path:
     """Make a database of many mosaics: those of the demo with some bits flipped, as slides of patients of their own."""
     from napari_fish.search import calibrate
-    from napari_fish.store.sqlite.catalogue import Truth
+    from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
     dice = np.random.default_rng(0)
-    with DiskStore(database) as source:
+    with SnapshotStore(database) as source:
         alive = np.flatnonzero(source.slides.alive)
         rows = np.concatenate([source.rows_of([int(i)]) for i in alive])
         keys, codes = source.encoded(rows)
@@ -43,12 +43,12 @@ def large_archive(database: Path, folder: Path, mosaics: int) -> Path:
         owner = np.array([one.slide for one in found])
         records = {int(i): source.slides[int(i)] for i in alive}
         truth = source.truth
-        Truth.create(
+        SqliteCatalogue.create(
             folder, words=truth.words, encoder=truth.encoder, weights_hash=truth.weights_hash,
             parameters=truth.parameters,
         ).close()  # fmt: skip
-    with DiskStore(folder, writer=True) as store:
-        store.truth.begin_build()
+    with SnapshotStore(folder, writer=True) as store:
+        store.catalogue.begin_build()
         for number in range(mosaics // MOSAICS_PER_SLIDE):
             one = int(alive[number % len(alive)])
             own = np.flatnonzero(owner == one)

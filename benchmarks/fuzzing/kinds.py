@@ -104,16 +104,16 @@ def _encoded_slides() -> list[Any]:
 def _databases(folder: Path) -> Iterator[Path]:
     from napari_fish.mosaic import MosaicParams
     from napari_fish.search import calibrate
-    from napari_fish.store import DiskStore
+    from napari_fish.store import SnapshotStore
     from napari_fish.store.latent_codes import save_codes
-    from napari_fish.store.sqlite.catalogue import Truth
+    from napari_fish.store.sqlite.catalogue import SqliteCatalogue
     from napari_fish.store.sqlite.pictures import Thumbnails
 
     path = folder / "x.fish"
     known = {"mosaic": MosaicParams().to_dict(), "patches": False, "patient": r"(P\d+)", "bundle": "../tiny"}
-    Truth.create(path, words=4, encoder="fish-lite", weights_hash="abc", parameters=known).close()
+    SqliteCatalogue.create(path, words=4, encoder="fish-lite", weights_hash="abc", parameters=known).close()
     pictures = Thumbnails.open_to_write(path)
-    with DiskStore(path, writer=True) as store:
+    with SnapshotStore(path, writer=True) as store:
         for i, slide in enumerate(_encoded_slides()):
             store.commit(slide)
             pictures.save(slide.record.slide, b"jpeg", slide.boxes.tolist(), [b"jpeg"] * len(slide.boxes))
@@ -172,20 +172,20 @@ def _right_answers() -> list[Any]:
     from napari_fish.store import MemoryStore
 
     store = MemoryStore(4, _encoded_slides())
-    store.train_cells(ClusterParams())
+    store.train_clusters(ClusterParams())
     return _answers(store)
 
 
 def _ask_snapshot(path: Path) -> None:
-    from napari_fish.store import DiskStore
+    from napari_fish.store import SnapshotStore
 
-    with DiskStore(path) as store:
+    with SnapshotStore(path) as store:
         found = _answers(store)
         said = store.verify()
     assert said or [f for f in found if f[0] != "clustered"] == [
         f for f in _right_answers() if f[0] != "clustered"
     ], "other answers, and verify says that all is well"
-    with DiskStore(path, writer=True) as store:
+    with SnapshotStore(path, writer=True) as store:
         store.verify()
         assert _answers(store)
 
@@ -226,15 +226,15 @@ def _ask_database(path: Path) -> None:
 
 
 def _read_database(path: Path) -> None:
-    from napari_fish.store import DiskStore
+    from napari_fish.store import SnapshotStore
 
-    with DiskStore(path) as store:
+    with SnapshotStore(path) as store:
         _each(
             lambda: _answers(store),
             lambda: store.calibration,
-            lambda: store.truth.quarantined,
+            lambda: store.catalogue.quarantined,
             lambda: list(store.slides),
-            lambda: [store.slides.codes(column) for column in store.slides.columns],
+            lambda: [store.slides.numbered(column) for column in store.slides.columns],
             store.verify,
             store.digest,
         )
@@ -262,10 +262,10 @@ def _pictures(path: Path) -> None:
 
 
 def _write_database(path: Path) -> None:
-    from napari_fish.store import DiskStore
+    from napari_fish.store import SnapshotStore
 
     slide = _encoded_slides()[0]
-    with DiskStore(path, writer=True) as store:
+    with SnapshotStore(path, writer=True) as store:
         _each(
             store.verify,
             lambda: store.commit(slide),

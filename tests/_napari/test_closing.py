@@ -11,7 +11,7 @@ import pytest
 
 from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from tests._napari.tiny_slides import write_archive, write_encoder
 
 PROGRAM = """
@@ -55,5 +55,5 @@ def test_a_viewer_closed_during_a_build_ends_cleanly_and_the_build_can_be_resume
     summary = build(slides, tmp_path / "a.fish", params=params)
     assert summary.slides == 4
     build(slides, tmp_path / "b.fish", params=params)
-    with DiskStore(tmp_path / "a.fish") as resumed, DiskStore(tmp_path / "b.fish") as undisturbed:
+    with SnapshotStore(tmp_path / "a.fish") as resumed, SnapshotStore(tmp_path / "b.fish") as undisturbed:
         assert resumed.digest() == undisturbed.digest()

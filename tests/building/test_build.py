@@ -21,7 +21,7 @@ from napari_fish.encode.bundle.keys import keys_from_codes
 from napari_fish.encode.importing import paper_card
 from napari_fish.errors import Cancelled, DatabaseError, EncoderError, SlideError
 from napari_fish.slides import open_slide
-from napari_fish.store import DiskStore, SlideRecord
+from napari_fish.store import SlideRecord, SnapshotStore
 from napari_fish.store.latent_codes import read_codes
 from napari_fish.store.sqlite.pictures import Thumbnails
 from tests.slides.conftest import write_tiff
@@ -32,12 +32,12 @@ NAMES = [f"{kind}/P{k}{p}-{n} ü.tif" for k, kind in enumerate(KINDS) for p, n i
 
 
 def records(database: Path) -> dict[str, SlideRecord]:
-    with DiskStore(database) as store:
+    with SnapshotStore(database) as store:
         return {record.slide: record for record in store.slides if record.slide}
 
 
 def digest(database: Path) -> str:
-    with DiskStore(database) as store:
+    with SnapshotStore(database) as store:
         return store.digest()
 
 
@@ -46,7 +46,7 @@ def fates(summary: Summary) -> dict[str, str]:
 
 
 def test_a_folder_becomes_a_database_with_everything_a_result_depends_on(tiny_home: Path) -> None:
-    with DiskStore(tiny_home / "a b.fish") as store:
+    with SnapshotStore(tiny_home / "a b.fish") as store:
         known = {record.slide: record for record in store.slides}
         assert sorted(known) == NAMES
         one = known["lymphoma/P10-1 ü.tif"]
@@ -55,8 +55,8 @@ def test_a_folder_becomes_a_database_with_everything_a_result_depends_on(tiny_ho
         assert one.path == "Schnitte ü/lymphoma/P10-1 ü.tif"
         assert (one.mpp, one.width, one.height) == (pytest.approx(2.0), 700, 600)
         assert one.size == (tiny_home / one.path).stat().st_size and one.content_hash.startswith("fish1-")
-        assert (store.mosaics_per_slide > 0).all()
-        assert store.truth.parameters["preset"] == "default" and "version" in store.truth.parameters
+        assert (store.patches_per_slide > 0).all()
+        assert store.catalogue.parameters["preset"] == "default" and "version" in store.catalogue.parameters
         assert store.calibration is not None and store.calibration.histogram.sum() == 100_000
         assert store.verify() == []
     assert not list((tiny_home / "a b.fish").glob("*-wal")), "a finished database is complete without a log"
@@ -77,14 +77,14 @@ def test_a_build_records_how_the_patches_of_each_slide_were_chosen(tmp_path: Pat
 
 
 def test_a_database_knows_whether_its_barcodes_are_the_papers(tiny_home: Path, tmp_path: Path) -> None:
-    with DiskStore(tiny_home / "a b.fish") as store:
+    with SnapshotStore(tiny_home / "a b.fish") as store:
         assert not store.paper_barcodes
     papers = paper_card(256, np.arange(128, dtype=np.uint8))
     assert is_papers(papers) and not is_papers(replace(papers, barcode_length=512))
     encoder = QuickEncoder()
     encoder.card = replace(papers, sha256="0")
     settings._create(tmp_path / "x.fish", BuildParams(), encoder)
-    with DiskStore(tmp_path / "x.fish") as store:
+    with SnapshotStore(tmp_path / "x.fish") as store:
         assert store.paper_barcodes
 
 
@@ -95,7 +95,7 @@ def test_thumbnails_of_slides_and_mosaics_are_kept(tiny_home: Path) -> None:
 
     kept = Thumbnails.open_to_read(tiny_home / "a b.fish")
     assert kept is not None
-    with DiskStore(tiny_home / "a b.fish") as store:
+    with SnapshotStore(tiny_home / "a b.fish") as store:
         number = store.slides.number(NAMES[0])
         boxes = {record.box for record in store.records(store.rows_of([number]))}
     pictures = dict(kept.mosaics(NAMES[0]))
@@ -268,7 +268,7 @@ def test_a_stopped_build_keeps_what_is_finished_and_the_next_one_ends_the_same(
             should_stop=lambda: len(done) >= 4,
         )
     assert sorted(records(tmp_path / "x.fish")) == sorted(done) and len(done) == 4
-    with DiskStore(tmp_path / "x.fish") as store:
+    with SnapshotStore(tmp_path / "x.fish") as store:
         assert store.calibration is not None, "half a database can be searched, too"
     summary = build(home, tmp_path / "x.fish", home / "labels.csv")
     assert summary.counts == {"unchanged": 4, "added": 5}
@@ -317,8 +317,8 @@ def test_latent_codes_are_kept_and_give_the_keys_again(tmp_path: Path) -> None:
     build(tmp_path / "s", tmp_path / "x.fish", params=BuildParams(store_codes=True))
     write_slide(tmp_path / "s" / "b.tif", seed=3)
     build(tmp_path / "s", tmp_path / "x.fish")
-    with DiskStore(tmp_path / "x.fish") as store:
-        mosaics = store.truth.mosaics_of(store.truth.number("a ü.tif"))
+    with SnapshotStore(tmp_path / "x.fish") as store:
+        mosaics = store.catalogue.patches_of(store.catalogue.number("a ü.tif"))
     assert (keys_from_codes(read_codes(tmp_path / "x.fish", "a ü.tif")) == mosaics.keys).all()
     with pytest.raises(DatabaseError, match="--store-codes"):
         read_codes(tmp_path / "x.fish", "b.tif")
@@ -352,9 +352,9 @@ def test_patches_have_the_scale_of_the_encoder_in_builds_and_in_questions(tmp_pa
         build(slides, database, params=BuildParams(preset="paper"), encoder=coarse)
     assert not database.exists()
     build(slides, database, params=BuildParams(preset="default"), encoder=coarse)
-    with DiskStore(database) as store:
+    with SnapshotStore(database) as store:
         boxes = {record.box[2:] for record in store.records(store.rows_of([0]))}
-        mosaic, _ = recorded_mosaic(store.truth)
+        mosaic, _ = recorded_mosaic(store.catalogue)
     assert boxes == {(512, 512)}, "1024 px of 1 µm are 512 px of 2 µm"
     with open_slide(slides / "a.tif") as slide:
         whole = encode_question(slide, coarse, box=None, mosaic=mosaic)

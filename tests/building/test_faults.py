@@ -20,9 +20,9 @@ import pytest
 from napari_fish.building.build import build
 from napari_fish.database.care import import_labels, remove_slides
 from napari_fish.errors import DatabaseError
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from napari_fish.store.snapshot.files import PartWriter
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from napari_fish.store.sqlite.pictures import Thumbnails
 from tests.tiny import DOOM, MOSAICS, write_slide
 
@@ -45,7 +45,7 @@ def command_line(*arguments: object, **environment: str) -> subprocess.Popen[str
 
 def digests(database: Path) -> dict[str, bytes]:
     """Return a digest of each slide and its mosaics, by id."""
-    truth = Truth.open(database)
+    truth = SqliteCatalogue.open(database)
     try:
         assert truth.integrity() == []
         names = {number: record.slide for number, record in truth.slides()}
@@ -77,7 +77,7 @@ def test_five_kills_at_random_lose_no_finished_slide_and_the_next_run_ends_the_s
         kept = len(found)
     assert build(slides, database, slides / "labels.csv").slides == 9
     assert digests(database) == whole
-    with DiskStore(database, writer=True) as store:
+    with SnapshotStore(database, writer=True) as store:
         assert store.verify() == []
 
 
@@ -98,7 +98,7 @@ def test_an_interrupt_ends_with_130_keeps_what_is_finished_and_says_nothing_ugly
 
 
 def test_the_second_of_two_builders_gets_a_clear_message(home: Path) -> None:
-    with DiskStore(home / "a b.fish", writer=True):
+    with SnapshotStore(home / "a b.fish", writer=True):
         process = command_line("build", home / "Schnitte ü", "-o", home / "a b.fish")
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (1, "")
@@ -130,7 +130,7 @@ def test_a_full_disk_is_a_clear_error_and_nothing_finished_is_lost(
             build(slides, small / "x.fish", slides / "labels.csv")
         found = digests(small / "x.fish")
         assert found.items() < whole.items() and found
-        with DiskStore(small / "x.fish") as store:
+        with SnapshotStore(small / "x.fish") as store:
             assert int(store.slides.alive.sum()) == len(found), "what there is can be searched from memory"
         subprocess.run(["mount", "-o", "remount,size=50m", str(small)], check=True)
         build(slides, small / "x.fish", slides / "labels.csv")
@@ -143,7 +143,7 @@ def test_a_snapshot_that_does_not_fit_on_the_disk_is_kept_in_memory(home: Path, 
         shutil.copy(home / "a b.fish" / "fish.sqlite", small / "x.fish" / "fish.sqlite")
         room = os.statvfs(small)
         (small / "filler").write_bytes(bytes(room.f_bavail * room.f_bsize - 8192))
-        with DiskStore(small / "x.fish") as store:
+        with SnapshotStore(small / "x.fish") as store:
             assert len(store) == MOSAICS
         assert not (small / "x.fish" / "snapshot" / "main").exists()
 
@@ -181,7 +181,7 @@ def test_a_database_on_a_read_only_disk_is_searched_and_refuses_changes_in_words
     shutil.rmtree(database / "snapshot")
     with mounted(database, "--bind", str(database)):
         subprocess.run(["mount", "-o", "remount,ro,bind", str(database)], check=True)
-        with DiskStore(database) as store:
+        with SnapshotStore(database) as store:
             assert len(store) == MOSAICS and store.verify() == []
         with pytest.raises(DatabaseError, match=r"a b\.fish: cannot be written to"):
             build(home / "Schnitte ü", database)
@@ -198,7 +198,7 @@ def test_damaged_pages_of_sqlite_are_named_with_the_remedy(home: Path) -> None:
     for attempt in (
         lambda: build(home / "Schnitte ü", home / "a b.fish"),
         lambda: import_labels(home / "a b.fish", home / "Schnitte ü" / "labels.csv"),
-        lambda: DiskStore(home / "a b.fish").digest(),
+        lambda: SnapshotStore(home / "a b.fish").digest(),
     ):
         with pytest.raises(DatabaseError, match=r"fish\.sqlite is damaged.*restore it from a copy, or build"):
             attempt()
@@ -213,7 +213,7 @@ def test_a_bit_that_flipped_in_a_barcode_is_found_by_verify(home: Path) -> None:
     )
     connection.commit()
     connection.close()
-    with DiskStore(database, writer=True) as store:
+    with SnapshotStore(database, writer=True) as store:
         assert "does not agree with the snapshot" in store.verify()[0]
 
 
@@ -226,13 +226,13 @@ def test_a_snapshot_of_another_time_or_another_database_is_never_used(home: Path
     (slides / "one.tif").unlink()
     write_slide(slides / "two.tif", "lymphoma", 51)
     build(slides, database)
-    with DiskStore(database) as store:
+    with SnapshotStore(database) as store:
         assert store.verify() == []
         assert store.slides.number("two.tif") is not None and store.slides.number("one.tif") is None
     other = tmp_path / "other.fish"
     build(slides, other)
     shutil.copy(database / "fish.sqlite", other / "fish.sqlite")
-    with DiskStore(other) as store:
+    with SnapshotStore(other) as store:
         assert store.verify() == []
 
 

@@ -243,9 +243,9 @@ def test_images_that_are_one_patch_have_no_masks(tmp_path: Path) -> None:
 
 
 def _boxes(home: Path, slide: str) -> np.ndarray:
-    from napari_fish.store import DiskStore
+    from napari_fish.store import SnapshotStore
 
-    with DiskStore(home / "x.fish") as store:
-        number = store.truth.number(slide)
+    with SnapshotStore(home / "x.fish") as store:
+        number = store.catalogue.number(slide)
         assert number is not None
-        return store.truth.mosaics_of(number).boxes
+        return store.catalogue.patches_of(number).boxes

@@ -20,7 +20,7 @@ from napari_fish.database.again import encode_again
 from napari_fish.database.inspection import inspect_database
 from napari_fish.errors import DatabaseError
 from napari_fish.mosaic.left_out import is_much, told
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from napari_fish.store.copy import export
 from napari_fish.store.places import MASK_FOLDERS
 from napari_fish.store.records import Choice
@@ -41,8 +41,8 @@ def inked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def artefacts(database: Path) -> str:
-    with DiskStore(database) as store:
-        return recorded_mosaic(store.truth)[0].artefacts
+    with SnapshotStore(database) as store:
+        return recorded_mosaic(store.catalogue)[0].artefacts
 
 
 def test_one_sentence_says_what_was_left_out() -> None:
@@ -165,9 +165,9 @@ def test_what_cannot_be_encoded_again_is_named_with_the_remedy(inked: Path) -> N
     assert any("relocate" in note and "clean.tif" in note for note in summary.notes)
     with pytest.raises(DatabaseError, match="relocate"):
         encode_again(database, ["clean.tif"], BuildParams(artefacts="off"))
-    with DiskStore(database, writer=True) as store:
+    with SnapshotStore(database, writer=True) as store:
         record = records(database)["inked.tif"]
-        store.truth.relabel([replace(record, choice=replace(record.choice, mask="m.png#1"))])
+        store.catalogue.relabel([replace(record, choice=replace(record.choice, mask="m.png#1"))])
     with pytest.raises(DatabaseError, match="masks"):
         encode_again(database, ["inked.tif"], BuildParams(artefacts="normal"))
 
@@ -204,8 +204,8 @@ def test_masks_are_found_again_by_a_whole_copy_and_not_named_by_one_without_name
     summary = encode_again(masked / "far" / "copy.fish", ["inked.tif"], BuildParams(artefacts="off"))
     assert fates(summary) == {"inked.tif": "replaced"}
     export(masked / "m.fish", masked / "given.fish", deidentify=True)
-    with DiskStore(masked / "given.fish") as store:
-        assert MASK_FOLDERS not in store.truth.parameters
+    with SnapshotStore(masked / "given.fish") as store:
+        assert MASK_FOLDERS not in store.catalogue.parameters
 
 
 def test_a_mask_that_was_changed_or_lost_must_be_given_again(masked: Path) -> None:

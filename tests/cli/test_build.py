@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from tests.building.test_build import NAMES, digest, records
 from tests.building.test_masks import geojson
 from tests.cli.test_cli import run
@@ -175,9 +175,9 @@ def test_compact_leaves_one_part_without_what_was_removed(home: Path, capsys) ->
     run(capsys, "add", database, write_slide(home / "neu.tif", "normal", 40))
     run(capsys, "remove", database, "P00-0 ü")
     code, out, _ = run(capsys, "compact", database, "--json")
-    with DiskStore(database) as store:
-        assert (code, json.loads(out)) == (0, {"mosaics": int(store.mosaics_per_slide.sum())})
-        assert len(store) == store.mosaics_per_slide.sum()
+    with SnapshotStore(database) as store:
+        assert (code, json.loads(out)) == (0, {"mosaics": int(store.patches_per_slide.sum())})
+        assert len(store) == store.patches_per_slide.sum()
     assert [path.name for path in (database / "snapshot").iterdir()] == ["main"]
 
 

@@ -17,7 +17,7 @@ from napari_fish.building.params import BuildParams
 from napari_fish.cli.options import ENDINGS, interruptible
 from napari_fish.database.care import import_labels, relocate, remove_slides
 from napari_fish.errors import Cancelled, DatabaseError
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from napari_fish.store.copy import export
 from napari_fish.store.latent_codes import has_codes, read_codes
 from napari_fish.store.sqlite.lock import write_lock
@@ -44,21 +44,21 @@ def test_a_column_written_in_other_letters_is_the_same_column(home: Path) -> Non
     database, later = home / "a b.fish", home / "later.csv"
     later.write_text(f"slide,SCANNER\n{NAMES[0]},DP200\n", encoding="utf-8")
     import_labels(database, later)
-    with DiskStore(database) as store:
+    with SnapshotStore(database) as store:
         record = records(database)[NAMES[0]]
-        codes, values = store.slides.codes("scanner")
+        codes, values = store.slides.numbered("scanner")
         number = store.slides.number(NAMES[0])
         assert record.labels == {"Scanner": "DP200"} and record.column("scanner") == "DP200"
         assert number is not None and values[codes[number]] == "DP200"
-        assert store.truth.label_columns() == ["Scanner"]
+        assert store.catalogue.label_columns() == ["Scanner"]
 
 
 def test_new_patients_mean_new_random_pairs(home: Path) -> None:
     database = home / "a b.fish"
-    with DiskStore(database) as store:
+    with SnapshotStore(database) as store:
         before = store.calibration
     import_labels(database, home / "Schnitte ü" / "labels.csv", patient="Diagnosis")
-    with DiskStore(database) as store:
+    with SnapshotStore(database) as store:
         after = store.calibration
         assert {record.patient for record in store.slides} == {"carcinoma", "lymphoma", "normal"}
     assert before is not None and after is not None and after.threshold > before.threshold
@@ -84,8 +84,8 @@ def test_a_removed_slide_is_not_in_quarantine_any_more(home: Path) -> None:
     (slides / NAMES[0]).write_bytes(b"rubbish")
     assert [bad.slide for bad in build(slides, database).quarantined] == [NAMES[0]]
     remove_slides(database, [NAMES[0]])
-    with DiskStore(database) as store:
-        assert store.truth.quarantined == [] and store.slides.number(NAMES[0]) is None
+    with SnapshotStore(database) as store:
+        assert store.catalogue.quarantined == [] and store.slides.number(NAMES[0]) is None
 
 
 def test_what_is_not_there_or_may_be_two_slides_is_not_removed(home: Path) -> None:
@@ -131,9 +131,9 @@ def secretive(home: Path) -> Path:
     labels.write_text("\n".join(["slide,patient,site,diagnosis,stain,Pathologin", *rows]) + "\n")
     params = BuildParams(patient=None, store_codes=True)
     build(slides, home / "geheim.fish", labels, params)
-    with DiskStore(home / "geheim.fish", writer=True) as store:
-        store.truth.set_parameter("patient", "^Mustermann")
-        store.truth.set_parameter("bundle", "../Geheim/encoder")
+    with SnapshotStore(home / "geheim.fish", writer=True) as store:
+        store.catalogue.set_parameter("patient", "^Mustermann")
+        store.catalogue.set_parameter("bundle", "../Geheim/encoder")
     return home / "geheim.fish"
 
 
@@ -169,17 +169,18 @@ def test_a_deidentified_copy_names_nobody_anywhere(secretive: Path, tmp_path: Pa
 
 def test_pseudonyms_are_stable_within_the_copy(secretive: Path, tmp_path: Path) -> None:
     export(secretive, tmp_path / "copy.fish", deidentify=True, keep=["Pathologin"])
-    with DiskStore(secretive) as old, DiskStore(tmp_path / "copy.fish") as new:
+    with SnapshotStore(secretive) as old, SnapshotStore(tmp_path / "copy.fish") as new:
 
-        def by_mosaics(store: DiskStore) -> dict[bytes, str]:
-            of = {n: record for n, record in store.truth.slides()}
+        def by_mosaics(store: SnapshotStore) -> dict[bytes, str]:
+            of = {n: record for n, record in store.catalogue.slides()}
             return {
-                store.truth.mosaics_of(n).barcodes.tobytes() + store.truth.mosaics_of(n).keys.tobytes(): n
+                store.catalogue.patches_of(n).barcodes.tobytes()
+                + store.catalogue.patches_of(n).keys.tobytes(): n
                 for n in of
             }
 
         names = {
-            old.truth.record(n).slide: new.truth.record(by_mosaics(new)[content])
+            old.catalogue.record(n).slide: new.catalogue.record(by_mosaics(new)[content])
             for content, n in by_mosaics(old).items()
         }
         assert len(names) == 4
@@ -198,8 +199,8 @@ def test_the_classes_of_patch_images_are_names_of_folders_and_get_pseudonyms(tmp
     write_patches(tmp_path / "p")
     (tmp_path / "p" / "normal").rename(tmp_path / "p" / "Frau Mustermann")
     build(tmp_path / "p", tmp_path / "x.fish", params=BuildParams(patches=True))
-    with DiskStore(tmp_path / "x.fish", writer=True) as store:
-        store.truth.set_parameter("of a later version", "Mustermann")
+    with SnapshotStore(tmp_path / "x.fish", writer=True) as store:
+        store.catalogue.set_parameter("of a later version", "Mustermann")
     export(tmp_path / "x.fish", tmp_path / "copy.fish", deidentify=True)
     export(tmp_path / "x.fish", tmp_path / "kept.fish", deidentify=True, keep=["Diagnosis"])
     assert Counter(r.diagnosis for r in records(tmp_path / "copy.fish").values()) == {
@@ -207,9 +208,9 @@ def test_the_classes_of_patch_images_are_names_of_folders_and_get_pseudonyms(tmp
     }
     assert b"Mustermann" not in (tmp_path / "copy.fish" / "fish.sqlite").read_bytes()
     assert "Frau Mustermann" in {r.diagnosis for r in records(tmp_path / "kept.fish").values()}
-    with DiskStore(tmp_path / "copy.fish") as store:
+    with SnapshotStore(tmp_path / "copy.fish") as store:
         kept = {"preset", "mosaic", "patches", "version", "paper_barcodes", "identity"}
-        assert set(store.truth.parameters) == kept
+        assert set(store.catalogue.parameters) == kept
 
 
 def test_a_copy_deletes_nothing_that_lies_beside_it(home: Path, tmp_path: Path) -> None:
@@ -297,5 +298,5 @@ def test_a_copy_is_there_wholly_or_not_at_all(home: Path, tmp_path: Path) -> Non
         export(home / "a b.fish", home / "Schnitte ü")
     export(home / "a b.fish", tmp_path / "copy.fish")
     shutil.rmtree(home)
-    with DiskStore(tmp_path / "copy.fish") as store:
+    with SnapshotStore(tmp_path / "copy.fish") as store:
         assert len(store) == MOSAICS

@@ -17,8 +17,8 @@ from napari_fish.database import Database
 from napari_fish.errors import DatabaseError, EncoderError, FishError, NoTissue, SlideError
 from napari_fish.search import SearchParams, engine
 from napari_fish.search.neighbours import find_neighbours
-from napari_fish.store import DiskStore, EncodedSlide, MemoryStore, SlideRecord
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store import EncodedSlide, MemoryStore, SlideRecord, SnapshotStore
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from tests.building.test_build import NAMES
 from tests.slides.conftest import write_image, write_ome_tiff, write_tiff
 from tests.tiny import (
@@ -88,8 +88,8 @@ def test_equal_keys_of_one_slide_keep_the_order_of_its_mosaic(tmp_path: Path) ->
         )
         for i in range(4)
     ]
-    Truth.create(tmp_path / "a.fish", words=2, encoder="x", weights_hash="0").close()
-    with DiskStore(tmp_path / "a.fish", writer=True) as disk:
+    SqliteCatalogue.create(tmp_path / "a.fish", words=2, encoder="x", weights_hash="0").close()
+    with SnapshotStore(tmp_path / "a.fish", writer=True) as disk:
         for slide in made[:2]:
             disk.commit(slide)
         disk.compact()
@@ -97,7 +97,7 @@ def test_equal_keys_of_one_slide_keep_the_order_of_its_mosaic(tmp_path: Path) ->
             disk.commit(slide)
         for store in (disk, MemoryStore(2, made)):
             for i, slide in enumerate(made):
-                keys, barcodes = store.encoded(store.mosaic_rows(i))
+                keys, barcodes = store.encoded(store.patch_rows(i))
                 assert np.array_equal(keys, slide.keys) and np.array_equal(barcodes, slide.barcodes)
 
 
@@ -318,11 +318,11 @@ def test_a_slide_that_is_replaced_during_a_search_is_looked_for_again(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slides = []
-    with Database(home / "a b.fish") as database, DiskStore(home / "a b.fish", writer=True) as writer:
+    with Database(home / "a b.fish") as database, SnapshotStore(home / "a b.fish", writer=True) as writer:
         asked = database.ask(f"id:{NAMES[0]}")
         truth = writer.truth
         for number, record in truth.slides():
-            mosaics = truth.mosaics_of(number)
+            mosaics = truth.patches_of(number)
             slides.append(EncodedSlide(record, mosaics.keys, mosaics.barcodes, mosaics.boxes))
         before = database.answer([asked])[0]
 
@@ -348,7 +348,7 @@ def test_a_closed_database_says_that_it_is_closed(home: Path) -> None:
 
 def test_an_encoder_without_a_name_is_found_where_it_was(tmp_path: Path) -> None:
     from napari_fish.building.settings import load_encoder_of
-    from napari_fish.store.sqlite.catalogue import Truth
+    from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
     write_slide(tmp_path / "s" / "a.tif")
     asked: list[str] = []
@@ -361,7 +361,7 @@ def test_an_encoder_without_a_name_is_found_where_it_was(tmp_path: Path) -> None
         patch.setattr("napari_fish.building.settings.load_encoder", remember)
         (tmp_path / "bundle").mkdir()
         fish.build(tmp_path / "s", tmp_path / "x.fish", encoder=str(tmp_path / "bundle")).close()
-        truth = Truth.open(tmp_path / "x.fish")
+        truth = SqliteCatalogue.open(tmp_path / "x.fish")
         load_encoder_of(truth)
         (tmp_path / "bundle").rmdir()
         load_encoder_of(truth)

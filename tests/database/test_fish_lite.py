@@ -21,7 +21,7 @@ def test_images_are_built_and_searched_with_the_default_encoder(
         write_image(tmp_path / "p" / kind / "1.png", tissue(kind, 1))
     query = write_image(tmp_path / "q.png", tissue("lymphoma", 2))
     with fish.build(tmp_path / "p", tmp_path / "x.fish", patches=True, device="cpu") as database:
-        assert (database.store.truth.encoder, database.store.words) == ("fish-lite", 16)
+        assert (database.store.catalogue.encoder, database.store.words) == ("fish-lite", 16)
         near, far = database.search(query).hits
     assert (near.diagnosis, far.diagnosis) == ("lymphoma", "normal") and near.distance < far.distance
 

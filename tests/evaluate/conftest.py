@@ -9,8 +9,8 @@ import pytest
 
 from napari_fish.index import ClusterParams
 from napari_fish.search import calibrate
-from napari_fish.store import DiskStore, MemoryStore
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store import MemoryStore, SnapshotStore
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from tests.search.archives import demo_slides
 
 N = 16
@@ -18,10 +18,10 @@ N = 16
 
 def make_database(folder: Path, seed: int = 0, n: int = N, threshold: int = 60, weights: str = "abc") -> Path:
     """Write a database of slides whose barcodes say what they are, two slides a patient."""
-    Truth.create(folder, words=4, encoder="fish-lite", weights_hash=weights).close()
-    with DiskStore(folder, writer=True) as store:
+    SqliteCatalogue.create(folder, words=4, encoder="fish-lite", weights_hash=weights).close()
+    with SnapshotStore(folder, writer=True) as store:
         for slide in demo_slides(np.random.default_rng(seed), n=n, mosaics=6):
-            store.truth.commit(slide)
+            store.catalogue.commit(slide)
         store.settle()
         store.calibration = replace(calibrate(store, pairs=2000), threshold=threshold)
     return folder
@@ -33,8 +33,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def store(folder: Path) -> Iterator[DiskStore]:
-    with DiskStore(folder) as opened:
+def store(folder: Path) -> Iterator[SnapshotStore]:
+    with SnapshotStore(folder) as opened:
         yield opened
 
 

@@ -27,7 +27,7 @@ from napari_fish.evaluate.speed import growing, noisy_copies
 from napari_fish.evaluate.values import Times
 from napari_fish.search import Query, SearchParams, search
 from napari_fish.search.neighbours import exact_cost_ms
-from napari_fish.store import DiskStore, MemoryStore
+from napari_fish.store import MemoryStore, SnapshotStore
 from tests.evaluate.conftest import N, make_database
 from tests.search.archives import DIAGNOSES, demo_slides
 
@@ -36,7 +36,7 @@ QUICK = EvaluateParams(jobs=1)
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Evaluation:
-    with DiskStore(folder) as store:
+    with SnapshotStore(folder) as store:
         cache = tmp_path_factory.mktemp("cache")
         return evaluate(store, params=replace(QUICK, ablation=True), cache=cache, command="fish evaluate")
 
@@ -77,7 +77,7 @@ def test_the_ablation_switches_the_parts_of_the_ranking_on_one_by_one(found: Eva
     assert found.ablation[3].mmv == full.mmv
 
 
-def test_answers_are_those_users_get(store: DiskStore) -> None:
+def test_answers_are_those_users_get(store: SnapshotStore) -> None:
     questions, _ = choose_questions(store, store, QUICK, "slide")
     params = QUICK.search(Way("auto", "auto", "auto"))
     answers = Asker(store, store).ask(questions, params, "slide")
@@ -90,7 +90,7 @@ def test_answers_are_those_users_get(store: DiskStore) -> None:
 
 def test_no_query_is_short_without_a_reason(tmp_path: Path) -> None:
     folder = make_database(tmp_path / "strict.fish", n=8, threshold=20)
-    with DiskStore(folder) as store:
+    with SnapshotStore(folder) as store:
         found = evaluate(store, params=replace(QUICK, k=7), keep=False)
     for way in found.ways:
         assert sum(way.why_short.values()) == round(way.short * found.n_queries)
@@ -107,14 +107,14 @@ def test_no_query_is_short_without_a_reason(tmp_path: Path) -> None:
 
 
 def test_short_answers_can_be_completed_in_every_mode(tmp_path: Path) -> None:
-    with DiskStore(make_database(tmp_path / "strict.fish", n=12, threshold=20)) as store:
+    with SnapshotStore(make_database(tmp_path / "strict.fish", n=12, threshold=20)) as store:
         found = evaluate(store, params=replace(QUICK, fill=True), keep=False)
     assert all(way.short == 0 and way.filled == 1 for way in found.ways)
     assert len({way.mmv for way in found.ways}) == 1
 
 
 def test_another_k_is_answered_from_what_is_kept(
-    store: DiskStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: SnapshotStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = evaluate(store, params=QUICK, cache=tmp_path)
     anew = {k: evaluate(store, params=replace(QUICK, k=k), keep=False) for k in (1, 3)}
@@ -135,15 +135,15 @@ def test_another_k_is_answered_from_what_is_kept(
 
 def test_what_is_kept_is_not_used_when_labels_change(tmp_path: Path) -> None:
     folder, cache = make_database(tmp_path / "a.fish", n=8), tmp_path / "cache"
-    with DiskStore(folder) as store:
+    with SnapshotStore(folder) as store:
         evaluate(store, params=QUICK, cache=cache)
-    with DiskStore(folder, writer=True) as store:
-        store.truth.relabel([replace(record, diagnosis="all alike") for record in store.slides])
-    with DiskStore(folder) as store:
+    with SnapshotStore(folder, writer=True) as store:
+        store.catalogue.relabel([replace(record, diagnosis="all alike") for record in store.slides])
+    with SnapshotStore(folder) as store:
         assert evaluate(store, params=QUICK, cache=cache).main.mmv.value == 1.0
 
 
-def test_a_damaged_entry_of_the_cache_is_made_again(store: DiskStore, tmp_path: Path) -> None:
+def test_a_damaged_entry_of_the_cache_is_made_again(store: SnapshotStore, tmp_path: Path) -> None:
     first = evaluate(store, params=QUICK, cache=tmp_path)
     for path in tmp_path.glob("*.npz"):
         path.write_bytes(b"rubbish")
@@ -152,7 +152,7 @@ def test_a_damaged_entry_of_the_cache_is_made_again(store: DiskStore, tmp_path: 
 
 @pytest.mark.parametrize("in_thread", [False, True])
 def test_several_processes_give_the_same_answers(
-    store: DiskStore, in_thread: bool, monkeypatch: pytest.MonkeyPatch
+    store: SnapshotStore, in_thread: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "BATCH_MOSAICS", 10)
     questions, _ = choose_questions(store, store, QUICK, "slide")
@@ -189,7 +189,7 @@ def test_several_processes_give_the_same_answers(
 
 
 def test_an_evaluation_in_several_processes_can_be_stopped(
-    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+    store: SnapshotStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "BATCH_MOSAICS", 10)
     questions, _ = choose_questions(store, store, QUICK, "slide")
@@ -203,14 +203,14 @@ def test_an_evaluation_in_several_processes_can_be_stopped(
     assert 3 < len(done) < len(ways) * len(questions)
 
 
-def test_another_cohort_is_asked_of_this_one(store: DiskStore, tmp_path: Path) -> None:
+def test_another_cohort_is_asked_of_this_one(store: SnapshotStore, tmp_path: Path) -> None:
     other = make_database(tmp_path / "other.fish", seed=0, n=4)
-    with DiskStore(other) as queries:
+    with SnapshotStore(other) as queries:
         found = evaluate(store, queries, QUICK, keep=False)
     assert found.queries == "other.fish"
     assert (found.n_queries, found.n_slides) == (4, N)
     # The patients p0 and p1 are in both: they are left out, so their slides are not simply found again.
-    with DiskStore(other) as queries:
+    with SnapshotStore(other) as queries:
         questions, _ = choose_questions(store, queries, QUICK, "slide")
         answers = Asker(store, queries).ask(questions, QUICK.search(Way("", "exact", "label-free")), "slide")
     for i, patient in enumerate(questions.patients):
@@ -218,15 +218,15 @@ def test_another_cohort_is_asked_of_this_one(store: DiskStore, tmp_path: Path) -
         assert len(slides) and all(store.slides[n].patient != patient for n in slides.tolist())
 
 
-def test_a_cohort_of_another_encoder_is_refused(store: DiskStore, tmp_path: Path) -> None:
+def test_a_cohort_of_another_encoder_is_refused(store: SnapshotStore, tmp_path: Path) -> None:
     with (
-        DiskStore(make_database(tmp_path / "other.fish", n=4, weights="xyz")) as queries,
+        SnapshotStore(make_database(tmp_path / "other.fish", n=4, weights="xyz")) as queries,
         pytest.raises(FishError, match="same encoder"),
     ):
         evaluate(store, queries, QUICK, keep=False)
 
 
-def test_any_column_can_be_the_target_and_bound_the_answers(store: DiskStore) -> None:
+def test_any_column_can_be_the_target_and_bound_the_answers(store: SnapshotStore) -> None:
     found = evaluate(store, params=replace(QUICK, target="Stain", within="site", mode="exact"), keep=False)
     assert set(found.labels) == {"H&E", "PAS"}
     questions, _ = choose_questions(store, store, replace(QUICK, within="site"), "slide")
@@ -237,7 +237,7 @@ def test_any_column_can_be_the_target_and_bound_the_answers(store: DiskStore) ->
 
 
 def test_answers_within_a_site_have_matrices_of_each_site_divided_by_its_own_queries(
-    store: DiskStore,
+    store: SnapshotStore,
 ) -> None:
     found = evaluate(
         store,
@@ -260,7 +260,7 @@ def test_answers_within_a_site_have_matrices_of_each_site_divided_by_its_own_que
     assert "site kidney, 7 queries" in to_html(found)
 
 
-def test_a_filter_on_the_column_answers_are_kept_within_does_not_widen_it(store: DiskStore) -> None:
+def test_a_filter_on_the_column_answers_are_kept_within_does_not_widen_it(store: SnapshotStore) -> None:
     p = replace(QUICK, within="site", where=("site=Kidney",))
     questions, _ = choose_questions(store, store, p, "slide")
     answers = Asker(store, store).ask(questions, p.search(Way("", "exact", "label-free")), "slide")
@@ -282,7 +282,7 @@ def test_auto_chooses_as_it_does_for_users() -> None:
 
 
 def test_the_definitions_of_the_published_program_are_told_and_can_be_chosen_one_by_one(
-    store: DiskStore,
+    store: SnapshotStore,
 ) -> None:
     p = replace(QUICK, mode="exact", k=3)
     paper = evaluate(store, params=p, keep=False).main
@@ -298,7 +298,7 @@ def test_the_definitions_of_the_published_program_are_told_and_can_be_chosen_one
         assert enough.per_label[label].mmv == one.mmv_released
 
 
-def test_a_column_that_is_not_there_is_refused_with_those_that_are(store: DiskStore) -> None:
+def test_a_column_that_is_not_there_is_refused_with_those_that_are(store: SnapshotStore) -> None:
     with pytest.raises(FishError, match=r"No column 'grade'.*diagnosis"):
         evaluate(store, params=replace(QUICK, target="grade"), keep=False)
 
@@ -316,14 +316,14 @@ def test_single_mosaics_are_answered_with_the_nearest_mosaics(memory: MemoryStor
         assert answers.distances[i].tolist() == np.sort(far)[: answers.distances.shape[1]].tolist()
 
 
-def test_a_sample_asks_so_many_and_says_so(store: DiskStore) -> None:
+def test_a_sample_asks_so_many_and_says_so(store: SnapshotStore) -> None:
     found = evaluate(store, params=replace(QUICK, sample=6, mode="auto"), keep=False)
     assert found.n_queries == 6
     assert any("sample of 6 of 16" in note for note in found.notes)
 
 
 def test_a_label_that_only_one_patient_has_is_pointed_out(tmp_path: Path) -> None:
-    with DiskStore(make_database(tmp_path / "a.fish", n=6)) as store:
+    with SnapshotStore(make_database(tmp_path / "a.fish", n=6)) as store:
         found = evaluate(store, params=replace(QUICK, mode="auto"), keep=False)
     assert any("6 queries cannot be answered" in note for note in found.notes)
 
@@ -336,12 +336,12 @@ def test_a_database_without_labels_is_refused(memory: MemoryStore) -> None:
         evaluate(MemoryStore(4, slides), params=QUICK, keep=False)
 
 
-def test_an_evaluation_can_be_stopped(store: DiskStore) -> None:
+def test_an_evaluation_can_be_stopped(store: SnapshotStore) -> None:
     with pytest.raises(Cancelled):
         evaluate(store, params=QUICK, keep=False, should_stop=lambda: True)
 
 
-def test_progress_only_grows_and_ends_at_the_end(store: DiskStore) -> None:
+def test_progress_only_grows_and_ends_at_the_end(store: SnapshotStore) -> None:
     seen: list[tuple[int, int]] = []
     evaluate(store, params=replace(QUICK, mode="exact"), keep=False, progress=lambda *at: seen.append(at))
     assert seen == sorted(seen)
@@ -358,7 +358,7 @@ def test_speed_is_measured_over_growing_parts(memory: MemoryStore) -> None:
 
 
 def test_times_over_growing_parts_are_kept(
-    store: DiskStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: SnapshotStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     params = replace(QUICK, speed=True, mode="exact", sample=3)
     first = evaluate(store, params=params, cache=tmp_path)
@@ -382,12 +382,12 @@ def test_a_single_mosaic_is_any_of_its_slide(memory: MemoryStore, monkeypatch: p
 
 def test_a_database_built_anew_in_its_place_is_another(tmp_path: Path) -> None:
     folder = make_database(tmp_path / "a.fish", n=4)
-    with DiskStore(folder) as store:
+    with SnapshotStore(folder) as store:
         first, again = content_of(store), content_of(store)
-        generation = store.truth.generation
+        generation = store.catalogue.generation
     shutil.rmtree(folder)
-    with DiskStore(make_database(folder, n=4)) as store:
-        assert store.truth.generation == generation and content_of(store) != first
+    with SnapshotStore(make_database(folder, n=4)) as store:
+        assert store.catalogue.generation == generation and content_of(store) != first
     assert first == again
 
 
@@ -396,9 +396,9 @@ def test_copies_that_went_different_ways_are_told_apart(tmp_path: Path) -> None:
     two = Path(shutil.copytree(one, tmp_path / "b.fish"))
     contents = []
     for folder, label in ((one, "x"), (two, "y")):
-        with DiskStore(folder, writer=True) as store:
-            store.truth.relabel([replace(record, diagnosis=label) for record in store.slides])
-        with DiskStore(folder) as store:
+        with SnapshotStore(folder, writer=True) as store:
+            store.catalogue.relabel([replace(record, diagnosis=label) for record in store.slides])
+        with SnapshotStore(folder) as store:
             contents.append(content_of(store))
     assert contents[0][:2] == contents[1][:2] and contents[0] != contents[1]
 
@@ -416,7 +416,7 @@ def test_noisy_copies_share_the_barcode_and_have_keys_of_their_own() -> None:
     assert np.array_equal(grown.barcodes[3:6], slide.barcodes)
 
 
-def test_copies_without_stored_codes_are_refused_with_the_remedy(store: DiskStore) -> None:
+def test_copies_without_stored_codes_are_refused_with_the_remedy(store: SnapshotStore) -> None:
     with pytest.raises(FishError, match="--store-codes"):
         evaluate(store, params=replace(QUICK, augment=True, mode="exact"), keep=False)
 

@@ -1,4 +1,4 @@
-"""Clustered search: complete when all cells are probed, and good when few are."""
+"""Clustered search: complete when all clusters are probed, and good when few are."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from napari_fish.index import ClusteredIndex, ClusterParams, Segment, exact_neighbours
 from napari_fish.index.clustered.search import reaches
 from napari_fish.index.hamming import distance_matrix
-from napari_fish.index.kmeans import CellFinder, binary_kmeans
+from napari_fish.index.kmeans import ClusterFinder, binary_kmeans
 from tests.index.archives import Archive, random_archive
 
 
 @pytest.fixture(scope="module")
 def clustered(segment: Segment) -> ClusteredIndex:
-    return ClusteredIndex.train(segment, ClusterParams(cells=40))
+    return ClusteredIndex.train(segment, ClusterParams(clusters=40))
 
 
 @settings(max_examples=40, deadline=None)
@@ -29,7 +29,7 @@ def clustered(segment: Segment) -> ClusteredIndex:
     masked=st.booleans(),
     in_delta=st.sampled_from([0.0, 0.2]),
 )
-def test_probing_every_cell_and_comparing_every_row_is_exact(
+def test_probing_every_cluster_and_comparing_every_row_is_exact(
     seed: int, words: int, n: int, k: int, radius: int | None, masked: bool, in_delta: float
 ) -> None:
     dice = np.random.default_rng(seed)
@@ -38,7 +38,7 @@ def test_probing_every_cell_and_comparing_every_row_is_exact(
     cut = n - int(in_delta * n)
     main, _ = Segment.from_rows(archive.keys[:cut], archive.barcodes[:cut], archive.slides[:cut])
     delta, _ = Segment.from_rows(archive.keys[cut:], archive.barcodes[cut:], archive.slides[cut:])
-    index = ClusteredIndex.train(main, ClusterParams(cells=7, rounds=2)).with_delta(delta)
+    index = ClusteredIndex.train(main, ClusterParams(clusters=7, rounds=2)).with_delta(delta)
     queries = archive.barcodes[:3]
     found = index.search(queries, k=k, radius=radius, probes=10**6, margin=np.inf, mask=mask)
     exact = exact_neighbours([main.block, delta.block], queries, k=k, radius=radius, mask=mask)
@@ -49,7 +49,7 @@ def test_probing_every_cell_and_comparing_every_row_is_exact(
     assert mask is None or mask[slides[found.rows]].all()
 
 
-def test_a_few_cells_find_most_neighbours(
+def test_a_few_clusters_find_most_neighbours(
     archive: Archive, clustered: ClusteredIndex, segment: Segment
 ) -> None:
     queries = archive.barcodes[:100]
@@ -60,11 +60,11 @@ def test_a_few_cells_find_most_neighbours(
     assert recall > 0.9
 
 
-def test_a_few_words_of_centres_lead_to_the_nearest_cells() -> None:
+def test_a_few_words_of_centres_lead_to_the_nearest_clusters() -> None:
     archive = random_archive(np.random.default_rng(8), 6000, words=16, families=300)
     main, _ = Segment.from_rows(archive.keys, archive.barcodes, archive.slides)
-    index = ClusteredIndex.train(main, ClusterParams(cells=400, rounds=2))
-    queries, part = archive.barcodes[:60], index.cells
+    index = ClusteredIndex.train(main, ClusterParams(clusters=400, rounds=2))
+    queries, part = archive.barcodes[:60], index.clusters
     found = index.search(queries, k=5, probes=3, margin=np.inf)
     same = 0
     for i, centres_away in enumerate(distance_matrix(queries, index.centres)):
@@ -82,48 +82,48 @@ def test_a_wider_margin_reaches_further_and_an_infinite_one_everywhere() -> None
     assert (all_rows == 256).all()
 
 
-def test_the_farthest_rows_of_a_cell_are_left_out_unless_everything_is_wanted(
+def test_the_farthest_rows_of_a_cluster_are_left_out_unless_everything_is_wanted(
     clustered: ClusteredIndex,
 ) -> None:
-    cells, far = clustered.cells, clustered.cells.far.astype(int)
-    for cell in range(len(clustered.centres)):
-        mine = slice(cells.starts[cell], cells.starts[cell + 1])
-        true = distance_matrix(clustered.main.codes[cells.rows[mine]], clustered.centres[cell : cell + 1])[
-            :, 0
-        ]
+    clusters, far = clustered.clusters, clustered.clusters.far.astype(int)
+    for cluster in range(len(clustered.centres)):
+        mine = slice(clusters.starts[cluster], clusters.starts[cluster + 1])
+        true = distance_matrix(
+            clustered.main.codes[clusters.rows[mine]], clustered.centres[cluster : cluster + 1]
+        )[:, 0]
         assert far[mine].tolist() == sorted(true.tolist(), reverse=True)
     query = clustered.centres[:1]
     half, all_rows = (clustered.search(query, k=10**4, probes=16, margin=m, depth=0.5) for m in (100, np.inf))
-    in_cells = np.argsort(distance_matrix(query, clustered.centres)[0], kind="stable")[:16]
-    sizes = np.diff(cells.starts)[in_cells]
+    in_clusters = np.argsort(distance_matrix(query, clustered.centres)[0], kind="stable")[:16]
+    sizes = np.diff(clusters.starts)[in_clusters]
     assert len(all_rows.rows) == sizes.sum() and len(half.rows) == (sizes - sizes // 2).sum()
 
 
-def test_training_twice_gives_the_same_cells(segment: Segment, clustered: ClusteredIndex) -> None:
-    again = ClusteredIndex.train(segment, ClusterParams(cells=40), threads=2)
+def test_training_twice_gives_the_same_clusters(segment: Segment, clustered: ClusteredIndex) -> None:
+    again = ClusteredIndex.train(segment, ClusterParams(clusters=40), threads=2)
     assert np.array_equal(again.centres, clustered.centres)
-    assert np.array_equal(again.cells.rows, clustered.cells.rows)
+    assert np.array_equal(again.clusters.rows, clustered.clusters.rows)
     assert np.array_equal(again.main.codes.tail, clustered.main.codes.tail)
 
 
-def test_every_row_lies_in_one_cell(clustered: ClusteredIndex, segment: Segment) -> None:
-    assert sorted(clustered.cells.rows.tolist()) == list(range(len(segment)))
-    assert clustered.cells.starts[-1] == len(segment)
+def test_every_row_lies_in_one_cluster(clustered: ClusteredIndex, segment: Segment) -> None:
+    assert sorted(clustered.clusters.rows.tolist()) == list(range(len(segment)))
+    assert clustered.clusters.starts[-1] == len(segment)
 
 
-def test_cells_are_the_nearest_when_few_and_nearly_so_when_many() -> None:
+def test_clusters_are_the_nearest_when_few_and_nearly_so_when_many() -> None:
     archive = random_archive(np.random.default_rng(3), 4000, words=4, families=200)
     few = binary_kmeans(archive.barcodes, 30, rounds=3)
-    cell, near = CellFinder(few)(archive.barcodes)
+    cluster, near = ClusterFinder(few)(archive.barcodes)
     table = distance_matrix(archive.barcodes, few)
-    assert np.array_equal(near, table.min(axis=1)) and np.array_equal(cell, table.argmin(axis=1))
+    assert np.array_equal(near, table.min(axis=1)) and np.array_equal(cluster, table.argmin(axis=1))
     many = archive.barcodes[:700]
-    _, near = CellFinder(many)(archive.barcodes)
+    _, near = ClusterFinder(many)(archive.barcodes)
     truth = distance_matrix(archive.barcodes, many).min(axis=1)
     assert (near == truth).mean() > 0.9
 
 
-def test_more_cells_than_barcodes_are_not_made() -> None:
+def test_more_clusters_than_barcodes_are_not_made() -> None:
     same = np.zeros((50, 2), np.uint64)
     assert len(binary_kmeans(same, 10)) <= 10
     main, _ = Segment.from_rows(np.arange(50), same, np.zeros(50))

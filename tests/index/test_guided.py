@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from napari_fish.errors import DatabaseError
 from napari_fish.index import (
     ClusteredIndex,
-    Codes,
     GuidedParams,
     NeighbourLists,
     Segment,
+    SplitBarcodes,
     VebIndex,
     exact_neighbours,
     guided_search,
@@ -198,7 +198,9 @@ def test_memory_mapped_arrays_are_searched_in_place(
         np.save(tmp_path / f"{name}.npy", array)
         return np.load(tmp_path / f"{name}.npy", mmap_mode="r")
 
-    codes = Codes(*(mapped_array(name, getattr(split.codes, name)) for name in ("head", "tail", "place")))
+    codes = SplitBarcodes(
+        *(mapped_array(name, getattr(split.codes, name)) for name in ("head", "tail", "place"))
+    )
     keys, offsets, slides = (
         mapped_array(name, getattr(split, name)) for name in ("keys", "offsets", "slides")
     )
@@ -217,7 +219,7 @@ def test_arrays_that_do_not_fit_are_refused(segment: Segment) -> None:
 def test_warming_up_leaves_nothing_to_compile_for_the_first_query(archive: Archive, segment: Segment) -> None:
     warm_up(words=4)
     kernels = (
-        queries.search_single, queries.search_many, exact.k_best, bounded.k_best_in_cells, probing.search_many
+        queries.search_single, queries.search_many, exact.k_best, bounded.k_best_in_clusters, probing.search_many
     )  # fmt: skip
     compiled = [len(kernel.signatures) for kernel in kernels]
     assert min(compiled) >= 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from napari_fish.errors import DatabaseError
-from napari_fish.index import ClusteredIndex, ClusterParams, Codes, Segment, exact_neighbours
+from napari_fish.index import ClusteredIndex, ClusterParams, Segment, SplitBarcodes, exact_neighbours
 from napari_fish.index.exact import search as exact
 from napari_fish.index.hamming import (
     distance_matrix,
@@ -109,7 +109,7 @@ def test_exact_search_returns_the_true_neighbours(
     mask = {"none": None, "one": table[0], "each": table}[masks]
     which = dice.integers(0, 3, asked) if masks == "each" else None
     at = int(split * n)
-    first = Codes.whole(archive.barcodes[:at])
+    first = SplitBarcodes.whole(archive.barcodes[:at])
     if in_two:
         first = first.split(dice.permutation(at).astype(np.int32))
     blocks = [(first, archive.slides[:at]), (archive.barcodes[at:], archive.slides[at:])]
@@ -129,7 +129,7 @@ def test_exact_search_returns_the_true_neighbours(
     k=st.integers(1, 30),
     radius=st.one_of(st.none(), st.integers(0, 300), st.just(2**30)),
     words=st.sampled_from([1, 2, 5, 16]),
-    cells=st.integers(1, 30),
+    clusters=st.integers(1, 30),
     masks=st.sampled_from(["none", "one", "each"]),
     asked=st.sampled_from([1, 3, 10]),
     threads=st.integers(1, 3),
@@ -141,7 +141,7 @@ def test_leaving_out_what_cannot_be_near_leaves_out_no_neighbour(
     k: int,
     radius: int | None,
     words: int,
-    cells: int,
+    clusters: int,
     masks: str,
     asked: int,
     threads: int,
@@ -156,7 +156,7 @@ def test_leaving_out_what_cannot_be_near_leaves_out_no_neighbour(
     mask = {"none": None, "one": table[0], "each": table}[masks]
     which = dice.integers(0, 3, asked) if masks == "each" else None
     segment, order = Segment.from_rows(archive.keys, archive.barcodes, archive.slides)
-    index = ClusteredIndex.train(segment, ClusterParams(cells=cells, rounds=2))
+    index = ClusteredIndex.train(segment, ClusterParams(clusters=clusters, rounds=2))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "ROWS_A_THREAD", 100)
         patch.setattr(exact, "AWAY", 50)
@@ -173,7 +173,7 @@ def test_leaving_out_what_cannot_be_near_leaves_out_no_neighbour(
 @pytest.mark.parametrize("words", [1, 5, 16])
 def test_barcodes_in_two_pieces_are_those_in_one(words: int) -> None:
     archive = random_archive(np.random.default_rng(4), 200, words=words)
-    whole = Codes.whole(archive.barcodes)
+    whole = SplitBarcodes.whole(archive.barcodes)
     orders = [np.random.default_rng(i).permutation(200).astype(np.int32) for i in range(2)]
     split = whole.split(orders[0])
     again = split.split(orders[1])

@@ -13,11 +13,11 @@ from tests.search.archives import demo_slides
 
 @pytest.fixture(scope="session")
 def store() -> MemoryStore:
-    """40 slides of 20 patients in 4 diagnoses, 25 mosaics each, calibrated, with cells."""
+    """40 slides of 20 patients in 4 diagnoses, 25 mosaics each, calibrated, with clusters."""
     made = MemoryStore(4, demo_slides(np.random.default_rng(0)))
     # A quarter of random pairs share a diagnosis here, unlike in a real archive: the thousandth is too strict.
     made.calibration = replace(calibrate(made, pairs=20_000), threshold=60)
-    made.train_cells(ClusterParams(cells=20))
+    made.train_clusters(ClusterParams(clusters=20))
     return made
 
 

@@ -27,10 +27,10 @@ def archive() -> MemoryStore:
     """The store of the other tests, two slides removed."""
     made = MemoryStore(4, demo_slides(np.random.default_rng(0)))
     made.calibration = replace(calibrate(made, pairs=5000), threshold=60)
-    made.train_cells(ClusterParams(cells=20))
+    made.train_clusters(ClusterParams(clusters=20))
     alive = ~np.isin(np.arange(len(made.slides)), GONE)
     made.slides = SlideTable(made.slides.records, alive)
-    made.mosaics_per_slide = np.where(alive, made.mosaics_per_slide, 0)
+    made.patches_per_slide = np.where(alive, made.patches_per_slide, 0)
     return made
 
 

@@ -21,11 +21,11 @@ GONE = (2, 3, 8, 9, 17)
 def thinned() -> MemoryStore:
     """The store of the other tests, some slides removed but their rows still there."""
     store = MemoryStore(4, demo_slides(np.random.default_rng(0)))
-    store.train_cells(ClusterParams(cells=20))
+    store.train_clusters(ClusterParams(clusters=20))
     alive = np.ones(len(store.slides), np.bool_)
     alive[list(GONE)] = False
     store.slides = SlideTable(store.slides.records, alive)
-    store.mosaics_per_slide = np.where(alive, store.mosaics_per_slide, 0)
+    store.patches_per_slide = np.where(alive, store.patches_per_slide, 0)
     return store
 
 
@@ -39,7 +39,7 @@ def test_a_removed_slide_has_no_number_no_values_and_no_columns() -> None:
         [False, True, True],
     )
     assert table.number("a") == 2 and table.number("b") == 1
-    codes, names = table.codes("diagnosis")
+    codes, names = table.numbered("diagnosis")
     assert codes.tolist() == [-1, 0, 1] and names == ["BLCA", "KIRP"]
     assert "stain" not in table.columns
     with pytest.raises(FishError, match="stain"):

@@ -181,7 +181,7 @@ def test_clustered_search_is_used_when_there_are_many_mosaics(monkeypatch: pytes
     assert results.mode == "clustered" and len(results) == 5
     without = MemoryStore(4, demo_slides(np.random.default_rng(0)))
     assert search(without, query, SearchParams(latency_budget_ms=0)).mode == "exact"
-    with pytest.raises(DatabaseError, match="no cells"):
+    with pytest.raises(DatabaseError, match="no clusters"):
         search(without, query, SearchParams(mode="clustered"))
 
 
@@ -268,7 +268,7 @@ def test_random_pairs_come_from_different_patients() -> None:
         calibrate(MemoryStore(1))
 
 
-def test_recall_of_exact_search_is_one_and_of_few_cells_less(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_recall_of_exact_search_is_one_and_of_few_clusters_less(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     monkeypatch.setattr("napari_fish.search.neighbours.FEW_ROWS", 10)
     exact = measure_recall(store, SearchParams(mode="exact"), queries=30)
     assert exact.recall == 1.0 and exact.queries > 20

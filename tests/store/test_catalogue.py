@@ -19,16 +19,16 @@ import pytest
 from napari_fish.errors import DatabaseError
 from napari_fish.search import calibrate
 from napari_fish.store import EncodedSlide, MemoryStore
-from napari_fish.store.sqlite.catalogue import FILE, Truth
+from napari_fish.store.sqlite.catalogue import FILE, SqliteCatalogue
 from tests.search.archives import demo_slides
 
 BUILD = """
 import sys
 from pathlib import Path
 import numpy as np
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from tests.search.archives import demo_slides
-truth = Truth.open(Path(sys.argv[1]))
+truth = SqliteCatalogue.open(Path(sys.argv[1]))
 truth.begin_build()
 have = {record.slide for _, record in truth.slides()}
 for slide in demo_slides(np.random.default_rng(0), n=60, mosaics=100):
@@ -45,22 +45,22 @@ def slides() -> list[EncodedSlide]:
 
 
 @pytest.fixture
-def truth(tmp_path: Path) -> Truth:
-    return Truth.create(tmp_path / "a ü.fish", words=4, encoder="fish-lite", weights_hash="abc")
+def truth(tmp_path: Path) -> SqliteCatalogue:
+    return SqliteCatalogue.create(tmp_path / "a ü.fish", words=4, encoder="fish-lite", weights_hash="abc")
 
 
 def test_barcodes_longer_than_their_distances_can_be_kept_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DatabaseError, match="another encoder"):
-        Truth.create(tmp_path / "long.fish", words=1024, encoder="long", weights_hash="abc")
+        SqliteCatalogue.create(tmp_path / "long.fish", words=1024, encoder="long", weights_hash="abc")
     assert not (tmp_path / "long.fish").exists()
-    Truth.create(tmp_path / "long.fish", words=1023, encoder="long", weights_hash="abc").close()
+    SqliteCatalogue.create(tmp_path / "long.fish", words=1023, encoder="long", weights_hash="abc").close()
 
 
-def test_slides_come_back_as_they_were(truth: Truth, slides: list[EncodedSlide]) -> None:
+def test_slides_come_back_as_they_were(truth: SqliteCatalogue, slides: list[EncodedSlide]) -> None:
     for slide in slides:
         truth.commit(slide)
     truth.close()
-    again = Truth.open(truth.folder, read_only=True)
+    again = SqliteCatalogue.open(truth.folder, read_only=True)
     assert (again.encoder, again.weights_hash, again.words) == ("fish-lite", "abc", 4)
     assert [record for _, record in again.slides()] == [slide.record for slide in slides]
     found = again.mosaics()
@@ -73,7 +73,9 @@ def test_slides_come_back_as_they_were(truth: Truth, slides: list[EncodedSlide])
     assert again.integrity() == []
 
 
-def test_a_replaced_slide_is_there_once_and_counts_as_new(truth: Truth, slides: list[EncodedSlide]) -> None:
+def test_a_replaced_slide_is_there_once_and_counts_as_new(
+    truth: SqliteCatalogue, slides: list[EncodedSlide]
+) -> None:
     for slide in slides:
         truth.commit(slide)
     before = truth.generation
@@ -89,7 +91,7 @@ def test_a_replaced_slide_is_there_once_and_counts_as_new(truth: Truth, slides: 
 
 
 def test_a_removed_slide_is_gone_and_its_number_never_used_again(
-    truth: Truth, slides: list[EncodedSlide]
+    truth: SqliteCatalogue, slides: list[EncodedSlide]
 ) -> None:
     numbers = [truth.commit(slide) for slide in slides[:3]]
     truth.remove(["s2"])
@@ -101,7 +103,7 @@ def test_a_removed_slide_is_gone_and_its_number_never_used_again(
     assert truth.generation == before
 
 
-def test_calibration_is_kept_beside_the_content(truth: Truth, slides: list[EncodedSlide]) -> None:
+def test_calibration_is_kept_beside_the_content(truth: SqliteCatalogue, slides: list[EncodedSlide]) -> None:
     assert truth.calibration is None
     for slide in slides:
         truth.commit(slide)
@@ -113,14 +115,14 @@ def test_calibration_is_kept_beside_the_content(truth: Truth, slides: list[Encod
     assert truth.digest() == digest
 
 
-def test_barcodes_of_another_encoder_are_refused(truth: Truth, slides: list[EncodedSlide]) -> None:
+def test_barcodes_of_another_encoder_are_refused(truth: SqliteCatalogue, slides: list[EncodedSlide]) -> None:
     with pytest.raises(DatabaseError, match="fish-lite"):
         truth.commit(replace(slides[0], barcodes=np.zeros((25, 16), np.uint64)))
     assert truth.slides() == []
 
 
-def test_a_second_builder_gets_a_clear_message(truth: Truth, slides: list[EncodedSlide]) -> None:
-    other = Truth.open(truth.folder)
+def test_a_second_builder_gets_a_clear_message(truth: SqliteCatalogue, slides: list[EncodedSlide]) -> None:
+    other = SqliteCatalogue.open(truth.folder)
     other._connection.execute("PRAGMA busy_timeout = 50")
     truth._connection.execute("BEGIN IMMEDIATE")
     with pytest.raises(DatabaseError, match="another program is writing"):
@@ -129,10 +131,10 @@ def test_a_second_builder_gets_a_clear_message(truth: Truth, slides: list[Encode
     other.commit(slides[0])
 
 
-def test_a_read_only_database_says_so(truth: Truth, slides: list[EncodedSlide]) -> None:
+def test_a_read_only_database_says_so(truth: SqliteCatalogue, slides: list[EncodedSlide]) -> None:
     truth.commit(slides[0])
     with pytest.raises(DatabaseError, match="cannot be written to"):
-        Truth.open(truth.folder, read_only=True).commit(slides[1])
+        SqliteCatalogue.open(truth.folder, read_only=True).commit(slides[1])
 
 
 def _foreign_table(path: Path) -> None:
@@ -170,19 +172,21 @@ def _missing(path: Path) -> None:
         (_missing, "no database here"),
     ],
 )
-def test_what_is_not_exactly_ours_is_refused(truth: Truth, damage: Callable[[Path], None], said: str) -> None:
+def test_what_is_not_exactly_ours_is_refused(
+    truth: SqliteCatalogue, damage: Callable[[Path], None], said: str
+) -> None:
     truth.close()
     damage(truth.folder / FILE)
     with pytest.raises(DatabaseError, match=said):
-        Truth.open(truth.folder)
+        SqliteCatalogue.open(truth.folder)
 
 
-def test_a_database_is_not_made_over_another(truth: Truth) -> None:
+def test_a_database_is_not_made_over_another(truth: SqliteCatalogue) -> None:
     with pytest.raises(DatabaseError, match="already"):
-        Truth.create(truth.folder, words=4, encoder="x", weights_hash="y")
+        SqliteCatalogue.create(truth.folder, words=4, encoder="x", weights_hash="y")
 
 
-def test_a_finished_build_is_one_file(truth: Truth, slides: list[EncodedSlide]) -> None:
+def test_a_finished_build_is_one_file(truth: SqliteCatalogue, slides: list[EncodedSlide]) -> None:
     truth.begin_build()
     truth.commit(slides[0])
     assert (truth.folder / (FILE + "-wal")).exists()
@@ -191,7 +195,7 @@ def test_a_finished_build_is_one_file(truth: Truth, slides: list[EncodedSlide]) 
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is for POSIX")
-def test_a_killed_build_keeps_every_finished_slide_and_ends_the_same(truth: Truth) -> None:
+def test_a_killed_build_keeps_every_finished_slide_and_ends_the_same(truth: SqliteCatalogue) -> None:
     truth.close()
     dice = np.random.default_rng(4)
     env = os.environ | {"PYTHONPATH": os.pathsep.join(["src", ".", os.environ.get("PYTHONPATH", "")])}
@@ -205,14 +209,14 @@ def test_a_killed_build_keeps_every_finished_slide_and_ends_the_same(truth: Trut
         build.send_signal(signal.SIGKILL)
         finished += build.stdout.read().split()
         build.wait()
-        after = Truth.open(truth.folder)
+        after = SqliteCatalogue.open(truth.folder)
         assert after.integrity() == []
         assert set(finished) <= {record.slide for _, record in after.slides()}
         assert len(after.mosaics().keys) == 100 * len(after.slides())
         after.close()
     subprocess.run(command, check=True, env=env, stdout=subprocess.DEVNULL)
     undisturbed = MemoryStore(4, demo_slides(np.random.default_rng(0), n=60, mosaics=100))
-    assert Truth.open(truth.folder).digest() == undisturbed.digest()
+    assert SqliteCatalogue.open(truth.folder).digest() == undisturbed.digest()
 
 
 @pytest.mark.parametrize(
@@ -231,7 +235,7 @@ def test_a_killed_build_keeps_every_finished_slide_and_ends_the_same(truth: Trut
     ],
 )
 def test_values_that_make_no_sense_are_named_as_damage(
-    truth: Truth, slides: list[EncodedSlide], sql: str, ask: Callable[[Truth], object]
+    truth: SqliteCatalogue, slides: list[EncodedSlide], sql: str, ask: Callable[[SqliteCatalogue], object]
 ) -> None:
     truth.commit(slides[0])
     truth.rows(sql)
@@ -239,20 +243,20 @@ def test_values_that_make_no_sense_are_named_as_damage(
         ask(truth)
 
 
-def test_a_file_whose_tables_have_names_that_are_no_text_is_refused_in_words(truth: Truth) -> None:
+def test_a_file_whose_tables_have_names_that_are_no_text_is_refused_in_words(truth: SqliteCatalogue) -> None:
     truth.close()
     path = truth.folder / "fish.sqlite"
     content = path.read_bytes()
     assert b"CREATE TABLE state" in content
     path.write_bytes(content.replace(b"CREATE TABLE state", b"CREATE \xff\xfe\x80\x81\x82 state"))
     with pytest.raises(DatabaseError, match=r"fish\.sqlite"):
-        Truth.open(truth.folder)
+        SqliteCatalogue.open(truth.folder)
 
 
 def test_a_file_closed_while_another_thread_asks_it_is_closed_when_that_has_its_answer(
     tmp_path: Path,
 ) -> None:
-    truth = Truth.create(tmp_path / "a.fish", words=1, encoder="tiny", weights_hash="none")
+    truth = SqliteCatalogue.create(tmp_path / "a.fish", words=1, encoder="tiny", weights_hash="none")
     with truth.transaction() as run:
         closer = threading.Thread(target=truth.close)
         closer.start()
@@ -261,6 +265,6 @@ def test_a_file_closed_while_another_thread_asks_it_is_closed_when_that_has_its_
         run("UPDATE state SET generation = 7")
     with pytest.raises(DatabaseError, match="closed"):
         truth.rows("SELECT 1")
-    again = Truth.open(tmp_path / "a.fish")
+    again = SqliteCatalogue.open(tmp_path / "a.fish")
     assert again.generation == 7
     again.close()

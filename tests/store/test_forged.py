@@ -14,10 +14,10 @@ import pytest
 
 from napari_fish.index import ClusterParams
 from napari_fish.search.params import Mode
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from napari_fish.store.snapshot import files as snapshot_module
 from napari_fish.store.snapshot.files import PartWriter, first_damaged, open_part, verify_part
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from tests.store.test_store import SLIDES, answers, answers_in_memory, create
 
 Arrays = dict[str, np.ndarray]
@@ -27,7 +27,7 @@ READING_CELLS_AND_KEYS: tuple[Mode, ...] = ("clustered", "guided")
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     made = create(tmp_path / "a ü.fish")
-    with DiskStore(made, writer=True) as store:
+    with SnapshotStore(made, writer=True) as store:
         for slide in SLIDES[:4]:
             store.commit(slide)
         store.compact()
@@ -73,11 +73,11 @@ def _fewer_below_zero(arrays: Arrays) -> None:
 
 
 DANGEROUS = {
-    "cells that go back": _set("cell_starts", slice(1, -1), 2**31 - 1),
-    "cells from below zero on": _set("cell_starts", 0, -(2**20)),
+    "clusters that go back": _set("cell_starts", slice(1, -1), 2**31 - 1),
+    "clusters from below zero on": _set("cell_starts", 0, -(2**20)),
     "centres of fewer words": _as("centres", lambda a: a[:, :1].copy()),
     "centres of more words": _as("centres", lambda a: np.hstack([a, a])),
-    "fewer centres than cells": _as("centres", lambda a: a[:1].copy()),
+    "fewer centres than clusters": _as("centres", lambda a: a[:1].copy()),
     "no centres": _as("centres", lambda a: a[:0].copy()),
     "fewer patches than none": _fewer_below_zero,
     "another split of barcodes": _other_split,
@@ -89,7 +89,7 @@ DANGEROUS = {
     "slides out of order": _as("numbers", lambda a: a[::-1].copy()),
     "rows of slides that are not there": _set("slides", 0, 2**30),
     "rows that are not there, by slide": _set("by_slide", 0, -5),
-    "rows that are not there, in cells": _set("cell_rows", 3, 2**30),
+    "rows that are not there, in clusters": _set("cell_rows", 3, 2**30),
     "halves that are not there": _set("place", 3, 2**30),
     "rows of another slide than counted": _set("slides", slice(None), 0),
     "farther than can be": _set("cell_far", 0, 65535),
@@ -107,10 +107,10 @@ def test_arrays_that_do_not_fit_each_other_are_made_again_before_a_search_sees_t
 ) -> None:
     for mode in READING_CELLS_AND_KEYS:
         forge(folder / "snapshot" / "main", change)
-        with DiskStore(folder) as store:
+        with SnapshotStore(folder) as store:
             assert answers(store, mode) == answers_in_memory(SLIDES[:6], mode)
     forge(folder / "snapshot" / "main", change)
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         (text,) = store.verify()
         assert "snapshot" in text and "made again" in text
         assert store.verify() == []
@@ -137,7 +137,7 @@ def test_what_gives_wrong_answers_only_is_found_and_mended_by_verify(
     folder: Path, change: Callable[[Arrays], None]
 ) -> None:
     forge(folder / "snapshot" / "main", change)
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         (text,) = store.verify()
         assert "snapshot" in text and "made again" in text
         assert store.verify() == []
@@ -164,20 +164,20 @@ def test_a_delta_that_does_not_fit_is_read_from_the_truth_instead(
     (delta,) = (folder / "snapshot").glob("delta-*")
     forge(delta, change, **facts)
     for mode in READING_CELLS_AND_KEYS:
-        with DiskStore(folder) as store:
+        with SnapshotStore(folder) as store:
             assert answers(store, mode) == answers_in_memory(SLIDES[:6], mode)
 
 
 def test_a_main_part_that_says_it_is_older_than_it_is_shows_no_slide_twice(folder: Path) -> None:
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         store.compact()
     forge(folder / "snapshot" / "main", lambda arrays: None, generation=2)
-    with DiskStore(folder) as store:
+    with SnapshotStore(folder) as store:
         assert len(store.slides) == 6
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
 
 
-@pytest.mark.parametrize("name", ["forged-cell-starts", "forged-centres"])
+@pytest.mark.parametrize("name", ["forged-cluster-starts", "forged-centres"])
 def test_the_forged_databases_that_ended_the_process_are_searched(
     real_data: Path, tmp_path: Path, name: str
 ) -> None:
@@ -185,11 +185,11 @@ def test_the_forged_databases_that_ended_the_process_are_searched(
     for path in (tmp_path / "x.fish").rglob("*"):
         path.chmod(0o755)
     (tmp_path / "x.fish").chmod(0o755)
-    with DiskStore(tmp_path / "x.fish") as store:
+    with SnapshotStore(tmp_path / "x.fish") as store:
         barcodes = store.barcodes(store.rows_of([0]))
-        found = store.cells(barcodes, ClusterParams(), None, k=5, radius=None)
+        found = store.clustered(barcodes, ClusterParams(), None, k=5, radius=None)
         assert all(near[0] == 0 for _, near in found)
-    with DiskStore(tmp_path / "x.fish", writer=True) as store:
+    with SnapshotStore(tmp_path / "x.fish", writer=True) as store:
         assert store.verify() == []
 
 
@@ -217,7 +217,7 @@ def test_a_manifest_that_says_nothing_is_named_by_verify(folder: Path, text: str
     (main / "manifest.json").write_text(text)
     (wrong,) = verify_part(main)
     assert "no readable manifest" in wrong
-    with DiskStore(folder) as store:
+    with SnapshotStore(folder) as store:
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
 
 
@@ -233,7 +233,7 @@ def test_a_large_file_damaged_at_its_end_is_found_when_it_is_opened(
     monkeypatch.setattr(snapshot_module, "SMALL", 0)
     main = folder / "snapshot" / "main"
     _flip(main / "head.npy", -1)
-    with DiskStore(folder) as store:
+    with SnapshotStore(folder) as store:
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
     assert verify_part(main) == []
 
@@ -245,7 +245,7 @@ def damaged_between_blocks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     # Two blocks of eight bytes, so that there is something between them in a small file, too.
     monkeypatch.setattr("napari_fish.store.snapshot.checksums.BLOCKS", 2)
     monkeypatch.setattr("napari_fish.store.snapshot.checksums.BLOCK", 8)
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         store.compact()
     head = folder / "snapshot" / "main" / "head.npy"
     _flip(head, head.stat().st_size // 2)
@@ -256,7 +256,7 @@ def damaged_between_blocks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 def test_a_large_file_damaged_between_the_blocks_that_opening_reads_is_found_beside_the_first_searches(
     damaged_between_blocks: Path,
 ) -> None:
-    with DiskStore(damaged_between_blocks) as store:
+    with SnapshotStore(damaged_between_blocks) as store:
         store.read_through()
         assert store.refresh()
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
@@ -267,14 +267,14 @@ def test_a_large_file_damaged_between_the_blocks_that_opening_reads_is_found_bes
 def test_damage_that_is_found_beside_a_search_leaves_the_rows_of_that_search_what_they_are(
     damaged_between_blocks: Path,
 ) -> None:
-    with closing(Truth.open(damaged_between_blocks)) as truth:
+    with closing(SqliteCatalogue.open(damaged_between_blocks)) as truth:
         # A snapshot made again lacks the slide that was removed, so that rows move up.
         truth.remove([SLIDES[0].record.slide])
-    with DiskStore(damaged_between_blocks) as store:
+    with SnapshotStore(damaged_between_blocks) as store:
         rows = store.rows_of([1, 5])
         before = store.records(rows)
         store.read_through()
         assert store.records(rows) == before
-        assert len(store) > store.mosaics_per_slide.sum()
+        assert len(store) > store.patches_per_slide.sum()
         assert store.refresh()
-        assert len(store) == store.mosaics_per_slide.sum()
+        assert len(store) == store.patches_per_slide.sum()

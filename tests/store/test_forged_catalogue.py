@@ -12,7 +12,7 @@ import pytest
 from napari_fish.database import open_database
 from napari_fish.database.inspection import inspect_database
 from napari_fish.errors import DatabaseError, FishError
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from tests.store.test_store import SLIDES, create
 
 FORGED = [
@@ -34,28 +34,28 @@ FORGED = [
 @pytest.mark.parametrize("sql", FORGED)
 def test_impossible_numbers_are_named_as_damage(tmp_path: Path, sql: str) -> None:
     folder = create(tmp_path / "x.fish")
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         for slide in SLIDES[:2]:
             store.commit(slide)
     shutil.rmtree(folder / "snapshot")
     with closing(sqlite3.connect(folder / "fish.sqlite", isolation_level=None)) as file:
         file.execute(sql)
-    with pytest.raises(DatabaseError, match=r"fish\.sqlite is damaged"), DiskStore(folder) as store:
+    with pytest.raises(DatabaseError, match=r"fish\.sqlite is damaged"), SnapshotStore(folder) as store:
         assert len(store)
 
 
 def test_a_patient_rule_that_is_no_text_is_no_rule(tmp_path: Path) -> None:
     folder = create(tmp_path / "x.fish")
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         store.commit(SLIDES[0])
-        store.truth.set_parameter("patient", {"a": []})
+        store.catalogue.set_parameter("patient", {"a": []})
     with open_database(folder) as database:
         assert database._patient("P1.tif") == ""
 
 
 def test_a_path_too_long_for_any_file_is_that_of_a_slide_that_is_away(tmp_path: Path) -> None:
     folder = create(tmp_path / "x.fish")
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         store.commit(SLIDES[0])
     with closing(sqlite3.connect(folder / "fish.sqlite", isolation_level=None)) as file:
         file.execute("UPDATE slides SET path = ?", ("x" * 100_000,))

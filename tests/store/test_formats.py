@@ -12,10 +12,10 @@ import pytest
 
 from napari_fish.errors import DatabaseError
 from napari_fish.search import Query, SearchParams, search_many
-from napari_fish.store import DiskStore, EncodedSlide, MemoryStore
+from napari_fish.store import EncodedSlide, MemoryStore, SnapshotStore
 from napari_fish.store.copy import export
 from napari_fish.store.records import Choice
-from napari_fish.store.sqlite.catalogue import FILE, Truth
+from napari_fish.store.sqlite.catalogue import FILE, SqliteCatalogue
 from napari_fish.store.sqlite.schema import FORMATS
 from tests.search.archives import demo_slides
 
@@ -110,10 +110,10 @@ def test_the_first_format_is_still_made_of_the_same_words() -> None:
 
 def test_a_database_of_the_first_format_is_read_as_it_is(old: Path, slides: list[EncodedSlide]) -> None:
     before = (old / FILE).read_bytes()
-    with DiskStore(old) as store:
-        assert [record for _, record in store.truth.slides()] == [slide.record for slide in slides]
-        assert store.truth.record(1).choice == Choice()
-        assert store.truth.digest() == store.digest() == MemoryStore(4, slides).digest()
+    with SnapshotStore(old) as store:
+        assert [record for _, record in store.catalogue.slides()] == [slide.record for slide in slides]
+        assert store.catalogue.record(1).choice == Choice()
+        assert store.catalogue.digest() == store.digest() == MemoryStore(4, slides).digest()
         asked = Query("s0", slides[0].keys, slides[0].barcodes, slides[0].boxes)
         (answer,) = search_many(store, [asked], SearchParams(k=2))
         assert {hit.slide for hit in answer.hits} == {"s0", "s1"}
@@ -126,7 +126,7 @@ def test_a_database_of_the_first_format_can_be_read_in_a_folder_nobody_may_write
 ) -> None:
     # Whoever runs the tests may be allowed everything.
     monkeypatch.setattr("napari_fish.store.sqlite.file.os.access", lambda *_: False)
-    truth = Truth.open(old, read_only=True)
+    truth = SqliteCatalogue.open(old, read_only=True)
     assert truth.digest() == MemoryStore(4, slides).digest()
     truth.close()
 
@@ -134,14 +134,14 @@ def test_a_database_of_the_first_format_can_be_read_in_a_folder_nobody_may_write
 def test_a_writer_brings_a_database_to_the_newest_format_with_all_that_was_in_it(
     old: Path, slides: list[EncodedSlide]
 ) -> None:
-    with DiskStore(old, writer=True) as store:
-        assert [record for _, record in store.truth.slides()] == [slide.record for slide in slides]
-        store.truth.commit(_with_choice(slides[0]))
-        assert store.truth.rows("PRAGMA user_version")[0][0] == len(FORMATS) > 1
-    with DiskStore(old) as store:
+    with SnapshotStore(old, writer=True) as store:
+        assert [record for _, record in store.catalogue.slides()] == [slide.record for slide in slides]
+        store.catalogue.commit(_with_choice(slides[0]))
+        assert store.catalogue.rows("PRAGMA user_version")[0][0] == len(FORMATS) > 1
+    with SnapshotStore(old) as store:
         assert store.verify() == []
         assert store.digest() == MemoryStore(4, slides).digest()
-        choices = {record.slide: record.choice for _, record in store.truth.slides()}
+        choices = {record.slide: record.choice for _, record in store.catalogue.slides()}
     assert choices == {slide.record.slide: Choice() for slide in slides} | {"s0": CHOICE}
 
 
@@ -151,10 +151,10 @@ def test_a_database_that_cannot_be_brought_to_the_newest_format_stays_as_it_was(
     other = sqlite3.connect(old / FILE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(DatabaseError, match="another program is writing"):
-        Truth.open(old)
+        SqliteCatalogue.open(old)
     other.execute("ROLLBACK")
     other.close()
-    truth = Truth.open(old, read_only=True)
+    truth = SqliteCatalogue.open(old, read_only=True)
     assert truth.rows("PRAGMA user_version")[0][0] == 1
     assert truth.digest() == MemoryStore(4, slides).digest()
     truth.close()
@@ -166,13 +166,13 @@ def test_an_old_database_with_tables_of_another_is_refused(old: Path) -> None:
     file.close()
     for read_only in (True, False):
         with pytest.raises(DatabaseError, match="not those"):
-            Truth.open(old, read_only=read_only)
+            SqliteCatalogue.open(old, read_only=read_only)
 
 
 def test_how_patches_were_chosen_comes_back_and_outlives_new_labels(
     tmp_path: Path, slides: list[EncodedSlide]
 ) -> None:
-    truth = Truth.create(tmp_path / "a.fish", words=4, encoder="fish-lite", weights_hash="abc")
+    truth = SqliteCatalogue.create(tmp_path / "a.fish", words=4, encoder="fish-lite", weights_hash="abc")
     truth.commit(slides[0])
     plain = truth.digest()
     truth.commit(_with_choice(slides[0]))
@@ -201,7 +201,7 @@ def test_how_patches_were_chosen_comes_back_and_outlives_new_labels(
 def test_a_choice_that_was_not_written_by_us_is_named_as_damage(
     tmp_path: Path, slides: list[EncodedSlide], text: str
 ) -> None:
-    truth = Truth.create(tmp_path / "a.fish", words=4, encoder="fish-lite", weights_hash="abc")
+    truth = SqliteCatalogue.create(tmp_path / "a.fish", words=4, encoder="fish-lite", weights_hash="abc")
     truth.commit(slides[0])
     with truth.transaction() as run:
         run("UPDATE slides SET choice = ?", (text,))
@@ -213,12 +213,14 @@ def test_a_choice_that_was_not_written_by_us_is_named_as_damage(
 def test_a_copy_to_give_away_keeps_the_counts_but_not_the_name_of_the_mask(
     tmp_path: Path, slides: list[EncodedSlide]
 ) -> None:
-    truth = Truth.create(tmp_path / "a.fish", words=4, encoder="fish-lite", weights_hash="abc")
+    truth = SqliteCatalogue.create(tmp_path / "a.fish", words=4, encoder="fish-lite", weights_hash="abc")
     truth.commit(_with_choice(slides[0]))
     truth.close()
     export(tmp_path / "a.fish", tmp_path / "given.fish", deidentify=True)
     export(tmp_path / "a.fish", tmp_path / "whole.fish")
-    copy, whole = (Truth.open(tmp_path / name, read_only=True) for name in ("given.fish", "whole.fish"))
+    copy, whole = (
+        SqliteCatalogue.open(tmp_path / name, read_only=True) for name in ("given.fish", "whole.fish")
+    )
     given = copy.slides()[0][1].choice
     assert (given.candidates, given.left_out, given.artefacts) == (120, {"ink": 2, "blur": 1}, "normal")
     assert given.mask and not given.mask_class
@@ -231,7 +233,7 @@ def test_a_copy_to_give_away_keeps_the_counts_but_not_the_name_of_the_mask(
 def test_an_old_database_can_be_copied(old: Path, tmp_path: Path, slides: list[EncodedSlide]) -> None:
     shutil.rmtree(old / "snapshot", ignore_errors=True)
     export(old, tmp_path / "copy.fish")
-    with DiskStore(tmp_path / "copy.fish") as store:
+    with SnapshotStore(tmp_path / "copy.fish") as store:
         assert store.digest() == MemoryStore(4, slides).digest()
 
 

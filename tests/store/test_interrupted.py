@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from napari_fish.errors import DatabaseError
-from napari_fish.store import DiskStore
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store import SnapshotStore
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from tests.building.test_faults import mounted
 from tests.store.test_store import SLIDES, answers, answers_in_memory, create
 
@@ -20,9 +20,9 @@ from tests.store.test_store import SLIDES, answers, answers_in_memory, create
 REMOVING = """
 import os, signal, sys
 from pathlib import Path
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
-truth = Truth.open(Path(sys.argv[1]))
+truth = SqliteCatalogue.open(Path(sys.argv[1]))
 truth.rows("PRAGMA cache_size = 1")
 with truth.transaction() as run:
     run("UPDATE state SET generation = generation + 1")
@@ -36,7 +36,7 @@ with truth.transaction() as run:
 def interrupted(tmp_path: Path) -> Path:
     """Return a database in which the removal of all slides was begun."""
     folder = create(tmp_path / "a ü.fish")
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         for slide in SLIDES[:6]:
             store.commit(slide)
     killed = subprocess.run([sys.executable, "-c", REMOVING, str(folder)], check=False)
@@ -45,8 +45,8 @@ def interrupted(tmp_path: Path) -> Path:
 
 
 def test_a_reader_undoes_what_a_killed_program_had_begun(interrupted: Path) -> None:
-    with DiskStore(interrupted) as store:
-        assert store.truth.integrity() == [] and len(store.truth.slides()) == 6
+    with SnapshotStore(interrupted) as store:
+        assert store.catalogue.integrity() == [] and len(store.catalogue.slides()) == 6
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
     assert not (interrupted / "fish.sqlite-journal").exists()
 
@@ -55,22 +55,22 @@ def test_who_may_not_write_is_told_what_to_do_and_reads_no_half_of_a_change(inte
     with mounted(interrupted, "--bind", str(interrupted)):
         subprocess.run(["mount", "-o", "remount,ro,bind", str(interrupted)], check=True)
         with pytest.raises(DatabaseError, match="copy the whole folder to one of your own"):
-            Truth.open(interrupted, read_only=True)
+            SqliteCatalogue.open(interrupted, read_only=True)
     copy = shutil.copytree(interrupted, interrupted.with_name("copy.fish"))
-    with DiskStore(copy) as store:
+    with SnapshotStore(copy) as store:
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
 
 
 def test_a_reader_that_was_open_when_a_program_was_killed_is_told_to_open_again(interrupted: Path) -> None:
     whole = shutil.copytree(interrupted, interrupted.with_name("whole.fish"))
-    Truth.open(whole, read_only=True).close()
-    reader = Truth.open(whole, read_only=True)
+    SqliteCatalogue.open(whole, read_only=True).close()
+    reader = SqliteCatalogue.open(whole, read_only=True)
     for name in ("fish.sqlite", "fish.sqlite-journal"):
         (whole / name).write_bytes((interrupted / name).read_bytes())
     with pytest.raises(DatabaseError, match="open it again"):
         reader.slides()
     reader.close()
-    again = Truth.open(whole, read_only=True)
+    again = SqliteCatalogue.open(whole, read_only=True)
     assert len(again.slides()) == 6
     again.close()
 
@@ -79,6 +79,6 @@ def test_the_database_with_a_hot_journal_is_read(real_data: Path, tmp_path: Path
     found = real_data / "repro" / "hot-journal.fish"
     for name in ("fish.sqlite", "fish.sqlite-journal"):
         shutil.copyfile(found / name, tmp_path / name)
-    truth = Truth.open(tmp_path, read_only=True)
+    truth = SqliteCatalogue.open(tmp_path, read_only=True)
     assert truth.integrity() == [] and len(truth.slides()) == 12
     truth.close()

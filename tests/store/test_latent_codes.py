@@ -12,7 +12,7 @@ import pytest
 import zarr
 
 from napari_fish.errors import DatabaseError
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from napari_fish.store.latent_codes import FOLDER, has_codes, read_codes, save_codes
 from tests.store.test_store import SLIDES, create
 
@@ -96,7 +96,7 @@ def test_codes_kept_without_a_digest_are_read(array: Path, tmp_path: Path) -> No
 
 def test_verify_reads_the_codes(tmp_path: Path) -> None:
     folder = create(tmp_path / "x.fish")
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         store.commit(SLIDES[0])
         name = SLIDES[0].record.slide
         save_codes(folder, name, CODES[: len(SLIDES[0].keys)])

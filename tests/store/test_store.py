@@ -17,24 +17,24 @@ from napari_fish.errors import DatabaseError
 from napari_fish.index import ClusterParams
 from napari_fish.search import Query, SearchParams, calibrate, search
 from napari_fish.search.params import MODES, Mode
-from napari_fish.store import DiskStore, EncodedSlide, MemoryStore, Store
+from napari_fish.store import EncodedSlide, MemoryStore, SnapshotStore, Store
 from napari_fish.store.snapshot import files as snapshot_module
 from napari_fish.store.snapshot import store as store_module
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from tests.search.archives import demo_slides
 
 SLIDES = list(demo_slides(np.random.default_rng(2), n=8, mosaics=12))
 
 
 def create(folder: Path) -> Path:
-    Truth.create(folder, words=4, encoder="fish-lite", weights_hash="abc").close()
+    SqliteCatalogue.create(folder, words=4, encoder="fish-lite", weights_hash="abc").close()
     return folder
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     made = create(tmp_path / "a ü.fish")
-    with DiskStore(made, writer=True) as store:
+    with SnapshotStore(made, writer=True) as store:
         for slide in SLIDES[:6]:
             store.commit(slide)
     return made
@@ -54,7 +54,7 @@ def answers(store: Store, mode: Mode) -> list[tuple[object, ...]]:
 
 def answers_in_memory(slides: list[EncodedSlide], mode: Mode) -> list[tuple[object, ...]]:
     store = MemoryStore(4, slides)
-    store.train_cells(ClusterParams())
+    store.train_clusters(ClusterParams())
     return answers(store, mode)
 
 
@@ -70,7 +70,7 @@ def test_any_history_gives_the_answers_of_the_slides_that_are_left(
 ) -> None:
     shutil.rmtree(tmp_path / "x.fish", ignore_errors=True)
     folder = create(tmp_path / "x.fish")
-    store = DiskStore(folder, writer=True)
+    store = SnapshotStore(folder, writer=True)
     left: dict[str, EncodedSlide] = {}
     for action, i in [*actions, ("commit", 0), ("commit", 5)]:
         slide = SLIDES[i]
@@ -89,25 +89,25 @@ def test_any_history_gives_the_answers_of_the_slides_that_are_left(
             store.settle()
         elif action == "reopen":
             store.close()
-            store = DiskStore(folder, writer=True)
+            store = SnapshotStore(folder, writer=True)
     with store:
         assert store.digest() == MemoryStore(4, left.values()).digest()
         assert answers(store, mode) == answers_in_memory(list(left.values()), mode)
-        assert store.mosaics_per_slide.sum() == sum(len(s.keys) for s in left.values())
+        assert store.patches_per_slide.sum() == sum(len(s.keys) for s in left.values())
         assert store.verify() == []
-    with DiskStore(folder) as reader:
+    with SnapshotStore(folder) as reader:
         assert answers(reader, mode) == answers_in_memory(list(left.values()), mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_answers_from_files_as_from_memory(folder: Path, mode: Mode) -> None:
-    with DiskStore(folder) as store:
+    with SnapshotStore(folder) as store:
         assert len(store) == 72
         assert answers(store, mode) == answers_in_memory(SLIDES[:6], mode)
 
 
 def test_slides_added_one_by_one_leave_few_deltas(folder: Path) -> None:
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         for _ in range(5):
             for slide in SLIDES:
                 store.commit(slide)
@@ -119,13 +119,13 @@ def test_slides_added_one_by_one_leave_few_deltas(folder: Path) -> None:
 def test_a_large_delta_is_compacted_and_a_small_one_is_not(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         store.compact()
-        store.truth.commit(SLIDES[6])
+        store.catalogue.commit(SLIDES[6])
         store.settle()
         assert len(list((folder / "snapshot").glob("delta-*"))) == 1
         monkeypatch.setattr(store_module, "COMPACT_AT", 20)
-        store.truth.commit(SLIDES[7])
+        store.catalogue.commit(SLIDES[7])
         store.settle()
         assert [path.name for path in (folder / "snapshot").iterdir()] == ["main"]
         assert answers(store, "exact") == answers_in_memory(SLIDES, "exact")
@@ -154,14 +154,14 @@ def _shorten(path: Path) -> None:
 def test_a_damaged_snapshot_is_made_again(folder: Path, pattern: str, damage: Callable[[Path], None]) -> None:
     for path in (folder / "snapshot").glob(pattern):
         damage(path)
-    with DiskStore(folder) as store:
+    with SnapshotStore(folder) as store:
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
 
 
 def test_reading_through_reads_every_array_unless_memory_is_too_small(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         store.compact()
         main = folder / "snapshot" / "main"
         assert snapshot_module.read_through(main) == sum(f.stat().st_size for f in main.glob("*.npy")) > 0
@@ -176,10 +176,10 @@ def test_a_snapshot_of_another_format_is_made_again_and_is_no_damage(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot_module, "FORMAT", snapshot_module.FORMAT - 1)
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         store.compact()
     monkeypatch.undo()
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
         assert store.verify() == []
     manifest = json.loads((folder / "snapshot" / "main" / "manifest.json").read_text(encoding="utf-8"))
@@ -219,7 +219,7 @@ LARGE_FILES = tuple(
 def test_no_damage_to_a_file_of_the_right_size_ends_a_search(
     folder: Path, name: str, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         store.compact()
     file = folder / "snapshot" / "main" / name
     whole = file.read_bytes()
@@ -229,11 +229,11 @@ def test_no_damage_to_a_file_of_the_right_size_ends_a_search(
         damaged = bytearray(whole)
         damaged[start : start + 40] = b"\x7f\xff\xff\xfe" * 10
         file.write_bytes(damaged)
-        with DiskStore(folder) as store:
+        with SnapshotStore(folder) as store:
             found = answers(store, mode)
         # A large file may give other distances until it is verified, a small one never.
         assert small == 0 or found == answers_in_memory(SLIDES[:6], mode)
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         store.verify()
         assert store.verify() == []
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
@@ -243,10 +243,10 @@ def test_damage_that_opening_cannot_see_is_found_and_mended_by_verify(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot_module, "SMALL", 0)
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         store.compact()
     _spoil(folder / "snapshot" / "main" / "head.npy")
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         (text,) = store.verify()
         assert "head" in text and "made again" in text
         assert store.verify() == []
@@ -255,16 +255,16 @@ def test_damage_that_opening_cannot_see_is_found_and_mended_by_verify(
 
 def test_a_snapshot_of_a_later_state_is_not_believed(folder: Path, tmp_path: Path) -> None:
     shutil.copy(folder / "fish.sqlite", tmp_path / "backup")
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         store.commit(SLIDES[7])
         store.compact()
     shutil.copy(tmp_path / "backup", folder / "fish.sqlite")
-    with DiskStore(folder) as store:
+    with SnapshotStore(folder) as store:
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
 
 
 def test_a_reader_sees_what_a_writer_adds_when_it_looks_again(folder: Path) -> None:
-    with DiskStore(folder) as reader, DiskStore(folder, writer=True) as writer:
+    with SnapshotStore(folder) as reader, SnapshotStore(folder, writer=True) as writer:
         assert not reader.refresh()
         writer.commit(SLIDES[6])
         writer.remove("s1")
@@ -275,9 +275,9 @@ def test_a_reader_sees_what_a_writer_adds_when_it_looks_again(folder: Path) -> N
 
 
 def test_there_is_one_writer_at_a_time(folder: Path) -> None:
-    with DiskStore(folder, writer=True), pytest.raises(DatabaseError, match="another program is writing"):
-        DiskStore(folder, writer=True)
-    DiskStore(folder, writer=True).close()
+    with SnapshotStore(folder, writer=True), pytest.raises(DatabaseError, match="another program is writing"):
+        SnapshotStore(folder, writer=True)
+    SnapshotStore(folder, writer=True).close()
 
 
 def test_a_folder_that_cannot_be_written_to_is_searched_even_without_a_snapshot(folder: Path) -> None:
@@ -287,7 +287,7 @@ def test_a_folder_that_cannot_be_written_to_is_searched_even_without_a_snapshot(
     folder.chmod(0o500)
     (folder / "fish.sqlite").chmod(0o400)
     try:
-        with DiskStore(folder) as store:
+        with SnapshotStore(folder) as store:
             assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
     finally:
         folder.chmod(0o700)
@@ -298,13 +298,13 @@ def test_a_folder_that_cannot_be_written_to_is_searched_even_without_a_snapshot(
 
 
 def test_columns_and_calibration_come_from_the_truth(folder: Path) -> None:
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         store.calibration = calibrate(store, pairs=500)
         store.compact()
         store.remove("s0")
-        codes, values = store.slides.codes("STAIN")
+        codes, values = store.slides.numbered("STAIN")
         assert values == ["H&E", "PAS"] and codes[0] == -1 and (codes[1:] >= 0).all()
         assert store.slides.columns == ["slide", "name", "patient", "site", "diagnosis", "stain"]
         assert [record.slide for record in store.slides] == ["", "s1", "s2", "s3", "s4", "s5"]
-    with DiskStore(folder) as store:
+    with SnapshotStore(folder) as store:
         assert store.calibration is not None and store.calibration.histogram.sum() == 500

@@ -28,7 +28,7 @@ from napari_fish.search import calibrate
 from napari_fish.slides.finding import told_unread
 from napari_fish.slides.opening import expanded
 from napari_fish.slides.pixels import to_jpeg
-from napari_fish.store import DiskStore, EncodedSlide, Quarantined, SlideRecord
+from napari_fish.store import EncodedSlide, Quarantined, SlideRecord, SnapshotStore
 from napari_fish.store.latent_codes import save_codes
 from napari_fish.store.places import is_there, place_of, recorded_path
 from napari_fish.store.sqlite.pictures import Thumbnails
@@ -94,20 +94,20 @@ def build(
     if params.batch:
         encoder.batch = params.batch
     with store:
-        left = without_dismissed(wanted, store.truth)
+        left = without_dismissed(wanted, store.catalogue)
         dismissed = [one.slide for one in wanted if one not in set(left)]
-        matched = labels_of(found, table, params.patient, store.truth)
+        matched = labels_of(found, table, params.patient, store.catalogue)
         run = _Run(store, encoder, settings.mosaic, params, matched.labels, masks, watch, should_stop)
-        store.truth.begin_build()
+        store.catalogue.begin_build()
         try:
             if table is not None or params.patient is not None:
                 run.relabel(found)
-            remember_patient_rule(store.truth, params.patient, table)
-            remember_folders(store.truth, masks)
+            remember_patient_rule(store.catalogue, params.patient, table)
+            remember_folders(store.catalogue, masks)
             if params.artefacts and only is None and settings.mosaic is not None:
                 # For slides to come, and for queries.
                 now = params_for(None, params.artefacts, settings.mosaic)
-                store.truth.set_parameter("mosaic", now.to_dict())
+                store.catalogue.set_parameter("mosaic", now.to_dict())
             run.all(left, progress or (lambda done, total: None))
         except (Cancelled, KeyboardInterrupt):
             # What there is so far can be searched.
@@ -115,13 +115,13 @@ def build(
             raise
         finally:
             run.pictures.close()
-            store.truth.end_build()
+            store.catalogue.end_build()
         notes = [*label_notes(table, matched), *masks.notes, *run.notes, *_settled(store)]
         notes += [told_unread(unread)] if unread else []
         if dismissed:
             notes.append(f"Dismissed, and left alone until they change: {enumerated(dismissed)}.")
-        quarantined = tuple(store.truth.quarantined)
-        counts = int(store.slides.alive.sum()), int(store.mosaics_per_slide.sum())
+        quarantined = tuple(store.catalogue.quarantined)
+        counts = int(store.slides.alive.sum()), int(store.patches_per_slide.sum())
     seconds = time.perf_counter() - start
     choices = {slide: record.choice for slide, record in run.known.records.items()}
     return Summary(folder, tuple(run.done), quarantined, *counts, seconds, tuple(notes), choices)
@@ -132,7 +132,7 @@ class _Run:
 
     def __init__(
         self,
-        store: DiskStore,
+        store: SnapshotStore,
         encoder: Encoder,
         mosaic: MosaicParams | None,
         params: BuildParams,
@@ -141,17 +141,22 @@ class _Run:
         watch: Watch,
         should_stop: ShouldStop | None,
     ) -> None:
-        self.truth, self.folder, self.encoder, self.mosaic = store.truth, store.folder, encoder, mosaic
+        self.catalogue, self.folder, self.encoder, self.mosaic = (
+            store.catalogue,
+            store.folder,
+            encoder,
+            mosaic,
+        )
         self.params, self.labels, self.watch, self.should_stop = params, labels, watch, should_stop
         # An image that is one patch is resized whatever its scale.
         mpp = params.mpp if mosaic is not None else None
-        self.known = KnownSlides(self.truth, mpp, masks, params.artefacts)
+        self.known = KnownSlides(self.catalogue, mpp, masks, params.artefacts)
         self.masks, self._all_marked = masks, list[str]()
         self.pictures = Thumbnails.open_to_write(self.folder)
         self.done: list[SlideDone] = []
         self._open: set[Prepared] = set()
         self._report: Callable[[], None] = lambda: None
-        self._quarantined = {bad.slide: bad.path for bad in self.truth.quarantined}
+        self._quarantined = {bad.slide: bad.path for bad in self.catalogue.quarantined}
         self._twins: list[Known] = []
 
     @property
@@ -170,7 +175,7 @@ class _Run:
             and (new := with_labels(record, self.labels[one.slide])) != record
         ]
         if changed:
-            self.truth.relabel(changed)
+            self.catalogue.relabel(changed)
             self.known.update(changed)
 
     def all(self, found: Sequence[Candidate], progress: Progress) -> None:
@@ -189,8 +194,8 @@ class _Run:
             self._encode_all(to_do)
             to_do = self._copies_of_bad_ones()
         now = {done.slide for done in self.done if done.fate == "quarantined"}
-        before = [bad for bad in self.truth.quarantined if bad.slide not in now]
-        self.truth.release(bad.slide for bad in before if _is_gone(bad, self.folder))
+        before = [bad for bad in self.catalogue.quarantined if bad.slide not in now]
+        self.catalogue.release(bad.slide for bad in before if _is_gone(bad, self.folder))
 
     def _encode_all(self, to_do: Sequence[Candidate]) -> None:
         jobs = self._jobs(to_do)
@@ -234,7 +239,7 @@ class _Run:
         known = [record for one in unchanged if (record := self.known.at(one.path)) is not None]
         changed = [new for record in known if (new := as_asked(record, self.params.artefacts)) != record]
         if changed:
-            self.truth.relabel(changed)
+            self.catalogue.relabel(changed)
             self.known.update(changed)
 
     def _jobs(self, to_do: Sequence[Candidate]) -> Generator[EncodeJob[Prepared], None, None]:
@@ -253,7 +258,7 @@ class _Run:
         if one.slide in self.masks.refused:
             return Refused(one, self.masks.refused[one.slide])
         if own is not None and own.choice.mask and not self.masks.asked:
-            mask = mask_again(one.path, own, self.truth)
+            mask = mask_again(one.path, own, self.catalogue)
             if mask is None:
                 name = own.choice.mask.rpartition("#")[0]
                 return Refused(
@@ -280,7 +285,7 @@ class _Run:
         self._open.discard(prepared)
 
     def _keep(self, prepared: Prepared, encoded: Encoded) -> None:
-        """Write a slide: its pictures and codes first, so that whatever the truth has is whole."""
+        """Write a slide: its pictures and codes first, so that whatever the catalogue has is whole."""
         source, slide, boxes = prepared.source, prepared.slide, prepared.boxes
         name = self.known.id_for(source, slide.content_hash)
         before = self.known.records.get(name)
@@ -308,7 +313,7 @@ class _Run:
         if encoded.codes is not None:
             save_codes(self.folder, name, encoded.codes)
         keys = encoded.keys.astype("int64")
-        self.truth.commit(EncodedSlide(record, keys, encoded.barcodes, boxes))
+        self.catalogue.commit(EncodedSlide(record, keys, encoded.barcodes, boxes))
         self.known.update([record])
         if prepared.mosaic is not None and marks_everything(prepared.mosaic):
             self._all_marked.append(name)
@@ -332,18 +337,18 @@ class _Run:
         path = recorded_path(source.path, self.folder)
         record = replace(record, name=source.path.name, path=path, size=source.size, mtime=source.mtime)
         record = as_asked(with_labels(record, self.labels[source.slide]), self.params.artefacts)
-        self.truth.relabel([record])
+        self.catalogue.relabel([record])
         self.known.update([record])
         self._finish(SlideDone(record.slide, source.path, "unchanged" if here else "moved"))
 
     def _quarantine(self, source: Candidate, reason: str) -> None:
-        self.truth.quarantine(Quarantined(source.slide, recorded_path(source.path, self.folder), reason))
+        self.catalogue.quarantine(Quarantined(source.slide, recorded_path(source.path, self.folder), reason))
         self._finish(SlideDone(source.slide, source.path, "quarantined", reason=reason))
 
     def _finish(self, done: SlideDone) -> None:
         was_bad = self._quarantined.get(done.slide) == recorded_path(done.path, self.folder)
         if was_bad and done.fate != "quarantined":
-            self.truth.release([done.slide])
+            self.catalogue.release([done.slide])
         self.done.append(done)
         self.watch.finished(done)
         self._report()
@@ -361,7 +366,7 @@ def _is_gone(bad: Quarantined, folder: Path) -> bool:
     return not is_there(place_of(bad.path, folder))
 
 
-def _settled(store: DiskStore) -> list[str]:
+def _settled(store: SnapshotStore) -> list[str]:
     """Bring snapshot and calibration up to date; return what is to be said of the calibration."""
     store.settle()
     try:

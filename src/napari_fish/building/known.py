@@ -13,7 +13,7 @@ from napari_fish.labels.slide_names import without_ending
 from napari_fish.slides.identity import stamp
 from napari_fish.store.places import place_of
 from napari_fish.store.records import SlideRecord
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
 
 class KnownSlides:
@@ -21,7 +21,7 @@ class KnownSlides:
 
     Parameters
     ----------
-    truth
+    catalogue
         The database.
     mpp
         Micrometres per px that slides must have been encoded with; None for any.
@@ -31,14 +31,16 @@ class KnownSlides:
         How strictly artefacts must have been left out; None for any way.
     """
 
-    def __init__(self, truth: Truth, mpp: float | None, masks: Masks, artefacts: str | None = None) -> None:
-        self._folder, self._mpp, self._masks, self._artefacts = truth.folder, mpp, masks, artefacts
+    def __init__(
+        self, catalogue: SqliteCatalogue, mpp: float | None, masks: Masks, artefacts: str | None = None
+    ) -> None:
+        self._folder, self._mpp, self._masks, self._artefacts = catalogue.folder, mpp, masks, artefacts
         self.records: dict[str, SlideRecord] = {}
         self._of_hash: dict[str, str] = {}
         self._of_place: dict[Path, str] = {}
         self._claimed: set[str] = set()
         self._turn = threading.Lock()
-        self.update(by_id(truth).values())
+        self.update(by_id(catalogue).values())
 
     def update(self, records: Iterable[SlideRecord]) -> None:
         """Take note of what was written."""

@@ -10,18 +10,18 @@ from napari_fish.labels.sheets import enumerated
 from napari_fish.labels.table import LabelTable, Matched, SlideLabels, label_slides, patient_rule
 from napari_fish.store import SlideRecord
 from napari_fish.store.records import with_values
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
 PATIENT = "patient"
 """The parameter that keeps the expression by which file names tell the patient."""
 
 
 def labels_of(
-    found: Sequence[Candidate], table: LabelTable | None, patient: str | None, truth: Truth
+    found: Sequence[Candidate], table: LabelTable | None, patient: str | None, catalogue: SqliteCatalogue
 ) -> Matched:
     """Return what is known of slides; where nobody says who the patient is, the expression used before does."""
     matched = label_slides([one.slide for one in found], table, patient)
-    remembered = truth.parameters.get(PATIENT)
+    remembered = catalogue.parameters.get(PATIENT)
     if patient is not None or not remembered:
         return matched
     rule = patient_rule(remembered)
@@ -32,10 +32,10 @@ def labels_of(
     return replace(matched, labels=labels)
 
 
-def remember_patient_rule(truth: Truth, rule: str | None, table: LabelTable | None) -> None:
+def remember_patient_rule(catalogue: SqliteCatalogue, rule: str | None, table: LabelTable | None) -> None:
     """Keep an expression that tells the patient by the file name: queries have file names, too."""
     if rule and (table is None or table.column(rule) is None):
-        truth.set_parameter(PATIENT, rule)
+        catalogue.set_parameter(PATIENT, rule)
 
 
 def with_labels(record: SlideRecord, said: SlideLabels) -> SlideRecord:

@@ -18,7 +18,7 @@ from napari_fish.mosaic.maskfile import MaskFile
 from napari_fish.slides.opening import expanded
 from napari_fish.store.places import MASK_FOLDERS, place_of, recorded_path
 from napari_fish.store.records import SlideRecord
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
 _ENDING = re.compile(r"\.(geojson|json|png|jpe?g|tiff?|bmp|gif|webp)$", re.IGNORECASE)
 _MASK = re.compile(r"[ _.-]masks?$", re.IGNORECASE)
@@ -125,18 +125,20 @@ def masks_of(found: Sequence[Candidate], params: BuildParams, table: LabelTable 
     return Masks(True, masks, refused, tuple(notes))
 
 
-def remember_folders(truth: Truth, masks: Masks) -> None:
+def remember_folders(catalogue: SqliteCatalogue, masks: Masks) -> None:
     """Remember where masks lie, so that slides can be encoded again with them."""
-    used = {recorded_path(mask.file.path.parent, truth.folder) for mask in masks.of.values() if mask.identity}
-    known = set(truth.parameters.get(MASK_FOLDERS, ()))
+    used = {
+        recorded_path(mask.file.path.parent, catalogue.folder) for mask in masks.of.values() if mask.identity
+    }
+    known = set(catalogue.parameters.get(MASK_FOLDERS, ()))
     if used - known:
-        truth.set_parameter(MASK_FOLDERS, sorted(used | known))
+        catalogue.set_parameter(MASK_FOLDERS, sorted(used | known))
 
 
-def mask_again(slide: Path, record: SlideRecord, truth: Truth) -> SlideMask | None:
+def mask_again(slide: Path, record: SlideRecord, catalogue: SqliteCatalogue) -> SlideMask | None:
     """Return the mask that a slide was encoded with, if it lies unchanged beside it or where masks lay; else None."""
     name = record.choice.mask.rpartition("#")[0]
-    places = [place_of(kept, truth.folder) for kept in truth.parameters.get(MASK_FOLDERS, ())]
+    places = [place_of(kept, catalogue.folder) for kept in catalogue.parameters.get(MASK_FOLDERS, ())]
     for folder in (slide.parent, *places) if name else ():
         if folder is not None:
             mask = _as_it_is(MaskFile(folder / name, split_classes(record.choice.mask_class)))

@@ -19,7 +19,7 @@ from napari_fish.mosaic.tissue import segment
 from napari_fish.slides import open_slide
 from napari_fish.slides.opening import expanded
 from napari_fish.store.records import Quarantined
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from napari_fish.store.sqlite.schema import FILE
 
 ENOUGH_SLIDES = 8
@@ -29,7 +29,7 @@ ENOUGH_SECONDS = 6.0
 CLUSTER_SHARES = (0.24, 0.17, 0.14, 0.12, 0.10, 0.08, 0.06, 0.05, 0.04)
 """How patches of a slide usually spread over its colour clusters."""
 BYTES_A_MOSAIC = 420
-"""Of a mosaic in the truth and in the snapshot, without its picture, at 1024 bits."""
+"""Of a mosaic in the catalogue and in the snapshot, without its picture, at 1024 bits."""
 BYTES_A_SLIDE = 68_000
 """Of a slide's overview and of what is known of it."""
 BYTES_A_PICTURE_PX = 0.49
@@ -90,14 +90,14 @@ def outlook(
     mosaic, patches, encoder = preset(params.preset or "default"), bool(params.patches), ""
     quarantined: tuple[Quarantined, ...] = ()
     if (target / FILE).is_file():
-        truth = Truth.open(target, read_only=True)
+        catalogue = SqliteCatalogue.open(target, read_only=True)
         try:
-            encoder, quarantined = truth.encoder, tuple(truth.quarantined)
-            known = truth.parameters
+            encoder, quarantined = catalogue.encoder, tuple(catalogue.quarantined)
+            known = catalogue.parameters
             patches = bool(known.get("patches"))
             mosaic = MosaicParams.from_dict(known["mosaic"]) if "mosaic" in known else mosaic
         finally:
-            truth.close()
+            catalogue.close()
     to_do = there.to_do
     if patches:
         mosaics, unreadable = len(to_do), 0

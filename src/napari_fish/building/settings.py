@@ -12,10 +12,10 @@ from napari_fish.encode.bundle.barcode import words_for
 from napari_fish.encode.bundle.card import NEIGHBOUR, Card
 from napari_fish.errors import DatabaseError
 from napari_fish.mosaic import PRESETS, MosaicParams, preset
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from napari_fish.store.copy import OURS
 from napari_fish.store.places import BUNDLE, is_there, place_of, recorded_path
-from napari_fish.store.sqlite.catalogue import PAPER_BARCODES, Truth
+from napari_fish.store.sqlite.catalogue import PAPER_BARCODES, SqliteCatalogue
 from napari_fish.store.sqlite.lock import write_lock
 from napari_fish.store.sqlite.schema import FILE
 
@@ -35,7 +35,7 @@ class Settings:
 
 def open_for_build(
     folder: Path, params: BuildParams, encoder: Encoder | None = None
-) -> tuple[DiskStore, Encoder, Settings]:
+) -> tuple[SnapshotStore, Encoder, Settings]:
     """Open a database to write, making it where it is missing, and refuse to mix what does not fit.
 
     Parameters
@@ -54,12 +54,12 @@ def open_for_build(
     if not (folder / FILE).is_file():
         encoder = encoder or load_encoder(params.encoder or DEFAULT_ENCODER, params.device)
         _create(folder, params, encoder)
-    store = DiskStore(folder, writer=True)
+    store = SnapshotStore(folder, writer=True)
     try:
-        settings = _recorded(store.truth, params)
+        settings = _recorded(store.catalogue, params)
         check_artefacts(params, settings.mosaic is None)
-        encoder = encoder or load_encoder_of(store.truth, params.device, params.encoder)
-        check_same_encoder(store.truth.encoder, store.truth.weights_hash, encoder.card, str(folder))
+        encoder = encoder or load_encoder_of(store.catalogue, params.device, params.encoder)
+        check_same_encoder(store.catalogue.encoder, store.catalogue.weights_hash, encoder.card, str(folder))
     except BaseException:
         store.close()
         raise
@@ -89,7 +89,7 @@ def _create(folder: Path, params: BuildParams, encoder: Encoder) -> None:
     try:
         if not (folder / FILE).is_file():
             bundle = Path(params.encoder) if params.encoder and Path(params.encoder).exists() else None
-            Truth.create(
+            SqliteCatalogue.create(
                 folder,
                 words=words_for(encoder.card.barcode_length),
                 encoder=encoder.card.id,
@@ -123,41 +123,41 @@ def is_papers(card: Card) -> bool:
     return (card.texture.kind, card.barcode, card.barcode_length) == ("densenet121", NEIGHBOUR, 1024)
 
 
-def load_encoder_of(truth: Truth, device: str = "auto", asked: str | None = None) -> Encoder:
+def load_encoder_of(catalogue: SqliteCatalogue, device: str = "auto", asked: str | None = None) -> Encoder:
     """Load the encoder of a database: the one asked for, else the one from where it was, else the one of that name."""
-    kept = place_of(str(truth.parameters.get(BUNDLE, "")), truth.folder)
-    name = asked or (kept if is_there(kept) else truth.encoder)
+    kept = place_of(str(catalogue.parameters.get(BUNDLE, "")), catalogue.folder)
+    name = asked or (kept if is_there(kept) else catalogue.encoder)
     encoder = load_encoder(name, device)
-    check_same_encoder(truth.encoder, truth.weights_hash, encoder.card, str(truth.folder))
+    check_same_encoder(catalogue.encoder, catalogue.weights_hash, encoder.card, str(catalogue.folder))
     return encoder
 
 
-def recorded_mosaic(truth: Truth) -> tuple[MosaicParams, bool]:
+def recorded_mosaic(catalogue: SqliteCatalogue) -> tuple[MosaicParams, bool]:
     """Return how the patches of a database are chosen, and whether it holds patch images instead."""
-    known = truth.parameters
+    known = catalogue.parameters
     try:
         return MosaicParams.from_dict(known["mosaic"]), bool(known["patches"])
     except (KeyError, TypeError, ValueError) as error:
         raise DatabaseError(
-            f"{truth.folder}: made with parameters this version does not know ({error}); build it again."
+            f"{catalogue.folder}: made with parameters this version does not know ({error}); build it again."
         ) from error
 
 
-def _recorded(truth: Truth, params: BuildParams) -> Settings:
+def _recorded(catalogue: SqliteCatalogue, params: BuildParams) -> Settings:
     """Return what the database was made with, if that is what is asked for."""
-    mosaic, patches = recorded_mosaic(truth)
+    mosaic, patches = recorded_mosaic(catalogue)
     # The scale is the encoder's, whatever the preset, and how strictly artefacts are left out may be changed.
     if params.preset is not None and mosaic != replace(
         preset(params.preset), patch=mosaic.patch, mpp=mosaic.mpp, artefacts=mosaic.artefacts
     ):
         raise DatabaseError(
-            f"{truth.folder}: was built with another preset than {params.preset!r}. Leave out the "
+            f"{catalogue.folder}: was built with another preset than {params.preset!r}. Leave out the "
             "preset, or build a new database."
         )
     if params.patches is not None and params.patches != patches:
         kind = "patch images" if patches else "whole slides"
         raise DatabaseError(
-            f"{truth.folder}: holds {kind}; the two kinds do not mix. Build another database for the others."
+            f"{catalogue.folder}: holds {kind}; the two kinds do not mix. Build another database for the others."
         )
     _refuse_masks(params, patches)
     return Settings(None if patches else mosaic)

@@ -14,7 +14,7 @@ from napari_fish.slides.identity import stamp
 from napari_fish.slides.opening import expanded
 from napari_fish.store.places import place_of
 from napari_fish.store.records import SlideRecord
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from napari_fish.store.sqlite.schema import FILE
 
 DISMISSED = "dismissed"
@@ -83,27 +83,27 @@ def survey(slides: str | Path, database: str | Path, artefacts: str | None = Non
     found = candidates(folder, unread)
     known: dict[Path, SlideRecord] = {}
     if (target / FILE).is_file():
-        truth = Truth.open(target, read_only=True)
-        found = without_dismissed(found, truth)
-        known = by_place(by_id(truth).values(), target)
-        truth.close()
+        catalogue = SqliteCatalogue.open(target, read_only=True)
+        found = without_dismissed(found, catalogue)
+        known = by_place(by_id(catalogue).values(), target)
+        catalogue.close()
     records = {one: known.get(one.path.resolve()) for one in found}
     unchanged = tuple(one for one in found if is_unchanged(one, records[one], artefacts=artefacts))
     return Survey(found, unchanged, unread)
 
 
-def without_dismissed(found: Sequence[Candidate], truth: Truth) -> tuple[Candidate, ...]:
+def without_dismissed(found: Sequence[Candidate], catalogue: SqliteCatalogue) -> tuple[Candidate, ...]:
     """Leave out what was dismissed and is as it was."""
-    kept = truth.parameters.get(DISMISSED, {})
+    kept = catalogue.parameters.get(DISMISSED, {})
     if not kept:
         return tuple(found)
-    places = {place_of(path, truth.folder): tuple(said) for path, said in kept.items()}
+    places = {place_of(path, catalogue.folder): tuple(said) for path, said in kept.items()}
     return tuple(one for one in found if places.get(one.path.resolve()) != (one.size, one.mtime))
 
 
-def by_id(truth: Truth) -> dict[str, SlideRecord]:
+def by_id(catalogue: SqliteCatalogue) -> dict[str, SlideRecord]:
     """Return all slides of a database by id."""
-    return {record.slide: record for _, record in truth.slides()}
+    return {record.slide: record for _, record in catalogue.slides()}
 
 
 def by_place(records: Iterable[SlideRecord], database: Path) -> dict[Path, SlideRecord]:

@@ -59,10 +59,10 @@ class Batch:
         from napari_fish import __version__
         from napari_fish.search.output.writing import AnswerFiles
 
-        truth = self.database.store.truth
+        catalogue = self.database.store.catalogue
         depends_on = {
             "version": __version__,
-            "database": [truth.identity, truth.generation, truth.weights_hash],
+            "database": [catalogue.identity, catalogue.generation, catalogue.weights_hash],
             "queries": [(query, _state(query)) for query in self.queries],
             "mask": [str(self.mask), self.mask_class, _state(str(self.mask))],
             "region": self.region,

@@ -236,15 +236,15 @@ def remove(
 
 def verify(database: _Database, as_json: Json = False) -> None:
     """Read the whole database and check it; a damaged snapshot is made again."""
-    from napari_fish.store import DiskStore
+    from napari_fish.store import SnapshotStore
     from napari_fish.store.snapshot.store import REPAIRED
 
     # Nothing can be mended in a folder that cannot be written to, but it can be read.
-    with DiskStore(database, writer=os.access(database, os.W_OK)) as store:
+    with SnapshotStore(database, writer=os.access(database, os.W_OK)) as store:
         wrong = store.verify()
         damaged = any(REPAIRED not in text for text in wrong)
         digest = "" if damaged else store.digest()
-        counts = int(store.slides.alive.sum()), int(store.mosaics_per_slide.sum())
+        counts = int(store.slides.alive.sum()), int(store.patches_per_slide.sum())
     if as_json:
         write_json({"slides": counts[0], "mosaics": counts[1], "digest": digest, "wrong": wrong})
     else:
@@ -257,9 +257,9 @@ def verify(database: _Database, as_json: Json = False) -> None:
 
 def compact(database: _Database, as_json: Json = False) -> None:
     """Write the snapshot anew, without what was removed."""
-    from napari_fish.store import DiskStore
+    from napari_fish.store import SnapshotStore
 
-    with DiskStore(database, writer=True) as store:
+    with SnapshotStore(database, writer=True) as store:
         store.compact()
         count = len(store)
     write_json({"mosaics": count}) if as_json else typer.echo(f"{database}: {count} mosaics in one part")

@@ -17,7 +17,7 @@ from napari_fish.slides.identity import stamp
 from napari_fish.slides.opening import expanded
 from napari_fish.store.latent_codes import FOLDER as CODES
 from napari_fish.store.places import is_there, place_of
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
 
 def encode_again(
@@ -45,20 +45,20 @@ def encode_again(
     folder = expanded(database)
     found, notes = [], []
     away, masked = [], []
-    truth = Truth.open(folder, read_only=True)
+    catalogue = SqliteCatalogue.open(folder, read_only=True)
     try:
-        known = by_id(truth)
+        known = by_id(catalogue)
         for slide in dict.fromkeys(slides):
             record = known.get(slide)
             place = None if record is None else place_of(record.path, folder)
             if record is None or place is None or not is_there(place):
                 away.append(slide)
-            elif record.choice.mask and mask_again(place, record, truth) is None:
+            elif record.choice.mask and mask_again(place, record, catalogue) is None:
                 masked.append(slide)
             else:
                 found.append(Candidate(slide, place, *stamp(place)))
     finally:
-        truth.close()
+        catalogue.close()
     if away:
         notes.append(f"Not where they were, so find them with relocate first: {enumerated(away)}.")
     if masked:

@@ -15,11 +15,11 @@ from napari_fish.search import calibrate
 from napari_fish.slides import open_slide
 from napari_fish.slides.identity import stamp
 from napari_fish.slides.opening import expanded
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from napari_fish.store.latent_codes import remove_codes
 from napari_fish.store.places import is_there, place_of, recorded_path
 from napari_fish.store.records import Quarantined
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from napari_fish.store.sqlite.pictures import Thumbnails
 
 
@@ -44,14 +44,14 @@ def import_labels(
         Which column of the file is slide, patient, site, diagnosis or stain, where the guess is wrong.
     """
     table = read_labels(expanded(labels), columns=columns)
-    with DiskStore(expanded(database), writer=True) as store:
-        records = by_id(store.truth)
+    with SnapshotStore(expanded(database), writer=True) as store:
+        records = by_id(store.catalogue)
         matched = label_slides(records, table, patient)
         changed = [with_labels(records[slide], said) for slide, said in matched.labels.items()]
         changed = [new for new in changed if new != records[new.slide]]
         if changed:
-            store.truth.relabel(changed)
-        remember_patient_rule(store.truth, patient, table)
+            store.catalogue.relabel(changed)
+        remember_patient_rule(store.catalogue, patient, table)
         store.refresh()
         if any(new.patient != records[new.slide].patient for new in changed) and len(store) > 1:
             # Which pairs are of different patients is not what it was.
@@ -65,37 +65,37 @@ def remove_slides(database: str | Path, slides: Iterable[str]) -> list[str]:
     A file in quarantine is dismissed: no build looks at it again before it changes.
     """
     folder = expanded(database)
-    with DiskStore(folder, writer=True) as store:
+    with SnapshotStore(folder, writer=True) as store:
         wanted = list(dict.fromkeys(slides))
-        bad = {slide.slide for slide in store.truth.quarantined}
+        bad = {slide.slide for slide in store.catalogue.quarantined}
         # Before anything is done all must be found.
         known = {name: _slide_or_none(store, name, bad) for name in wanted}
-        dismissed = _dismiss(store.truth, wanted)
+        dismissed = _dismiss(store.catalogue, wanted)
         ids = list(dict.fromkeys(slide for slide in known.values() if slide is not None))
         pictures = Thumbnails.open_to_write(folder)
         for slide in ids:
-            # Before the truth forgets them, so that nothing of a slide outlives it, whatever happens.
+            # Before the catalogue forgets them, so that nothing of a slide outlives it, whatever happens.
             pictures.remove(slide)
             remove_codes(folder, slide)
         pictures.close()
-        store.truth.remove(ids)
+        store.catalogue.remove(ids)
         store.settle()
     return list(dict.fromkeys([*ids, *dismissed.values()]))
 
 
-def _dismiss(truth: Truth, names: Iterable[str]) -> dict[str, str]:
+def _dismiss(catalogue: SqliteCatalogue, names: Iterable[str]) -> dict[str, str]:
     """Take files out of quarantine for as long as they stay as they are; return their ids by the names that fit."""
-    quarantined = {bad.slide: bad for bad in truth.quarantined}
+    quarantined = {bad.slide: bad for bad in catalogue.quarantined}
     ids = SlideNames(quarantined)
     fitting = {name: (name,) if name in quarantined else ids.find(name).slides for name in names}
     chosen = {name: slides[0] for name, slides in fitting.items() if len(slides) == 1}
     if chosen:
-        kept = dict(truth.parameters.get(DISMISSED, {}))
+        kept = dict(catalogue.parameters.get(DISMISSED, {}))
         kept |= {
-            quarantined[slide].path: _stamp(quarantined[slide], truth.folder) for slide in chosen.values()
+            quarantined[slide].path: _stamp(quarantined[slide], catalogue.folder) for slide in chosen.values()
         }
-        truth.set_parameter(DISMISSED, kept)
-        truth.release(chosen.values())
+        catalogue.set_parameter(DISMISSED, kept)
+        catalogue.release(chosen.values())
     return chosen
 
 
@@ -107,7 +107,7 @@ def _stamp(bad: Quarantined, folder: Path) -> tuple[int, int]:
         return 0, 0
 
 
-def _slide_or_none(store: DiskStore, name: str, bad: Iterable[str]) -> str | None:
+def _slide_or_none(store: SnapshotStore, name: str, bad: Iterable[str]) -> str | None:
     """Return the id of a slide, None for a file that is only in quarantine."""
     try:
         return find_slide(store, name)
@@ -117,11 +117,11 @@ def _slide_or_none(store: DiskStore, name: str, bad: Iterable[str]) -> str | Non
         return None
 
 
-def find_slide(store: DiskStore, name: str) -> str:
+def find_slide(store: SnapshotStore, name: str) -> str:
     """Return the id of a slide, given by it or by a name that fits only one."""
-    if store.truth.number(name) is not None:
+    if store.catalogue.number(name) is not None:
         return name
-    found = SlideNames(by_id(store.truth)).find(name).slides
+    found = SlideNames(by_id(store.catalogue)).find(name).slides
     if len(found) == 1:
         return found[0]
     if found:
@@ -157,8 +157,8 @@ def relocate(
         Called with files looked at and all files; asked before each.
     """
     target = expanded(database)
-    with DiskStore(target, writer=True) as store:
-        records = by_id(store.truth)
+    with SnapshotStore(target, writer=True) as store:
+        records = by_id(store.catalogue)
         missing = [record for record in records.values() if not is_there(place_of(record.path, target))]
         lost = {record.content_hash: record for record in missing if record.content_hash}
         found: list[str] = []
@@ -178,7 +178,7 @@ def relocate(
             if record is not None:
                 size, mtime = stamp(one.path)
                 path, name = recorded_path(one.path, target), one.path.name
-                store.truth.relabel([replace(record, name=name, path=path, size=size, mtime=mtime)])
+                store.catalogue.relabel([replace(record, name=name, path=path, size=size, mtime=mtime)])
                 found.append(record.slide)
             if progress:
                 progress(done + 1, len(files))

@@ -32,7 +32,7 @@ from napari_fish.search.filters import check_values
 from napari_fish.slides import Slide, open_slide
 from napari_fish.slides.image import array_slide
 from napari_fish.slides.opening import expanded
-from napari_fish.store import DiskStore, SlideRecord
+from napari_fish.store import SlideRecord, SnapshotStore
 from napari_fish.store.places import is_there, place_of
 
 Progress = Callable[[int, int], None]
@@ -60,7 +60,7 @@ class Database:
     def __init__(self, path: str | Path, device: str = "auto") -> None:
         self.path = expanded(path)
         self.device = device
-        self.store = DiskStore(self.path)
+        self.store = SnapshotStore(self.path)
         self._encoder: Encoder | None = None
         self._turn, self._loading = threading.RLock(), threading.Lock()
 
@@ -69,13 +69,13 @@ class Database:
         """The encoder the database was built with, loaded when first needed."""
         with self._loading:
             if self._encoder is None:
-                self._encoder = load_encoder_of(self.store.truth, self.device)
+                self._encoder = load_encoder_of(self.store.catalogue, self.device)
             return self._encoder
 
     def use_encoder(self, encoder: Encoder) -> None:
         """Use an encoder that is loaded already, if it is the right one."""
-        truth = self.store.truth
-        check_same_encoder(truth.encoder, truth.weights_hash, encoder.card, str(self.path))
+        catalogue = self.store.catalogue
+        check_same_encoder(catalogue.encoder, catalogue.weights_hash, encoder.card, str(self.path))
         with self._loading:
             self._encoder = encoder
 
@@ -144,7 +144,7 @@ class Database:
         """Encode a question, to be answered by :meth:`answer` once or several times; parameters as in :meth:`search`."""
         given = mask_of(mask, mask_class)
         if isinstance(question, str) and question.startswith("id:"):
-            with self._turn, self.store.truth.reading():
+            with self._turn, self.store.catalogue.reading():
                 number, record = self._slide(question.removeprefix("id:"))
                 if box is None and given is None:
                     return self._from_store(number, record)
@@ -167,7 +167,7 @@ class Database:
         given = mask_of(mask, mask_class)
         place = question
         if isinstance(question, str) and question.startswith("id:"):
-            with self._turn, self.store.truth.reading():
+            with self._turn, self.store.catalogue.reading():
                 _, record = self._slide(question.removeprefix("id:"))
             if box is None and given is None:
                 return record.name or record.slide
@@ -188,7 +188,7 @@ class Database:
             return array_slide(question, mpp)
         opened = open_slide(question, mpp=mpp)
         if opened.mpp is None:
-            own = self.store.truth.with_hash(opened.content_hash)
+            own = self.store.catalogue.with_hash(opened.content_hash)
             if own and own[0].mpp:
                 opened.close()
                 return open_slide(question, mpp=own[0].mpp)
@@ -211,7 +211,7 @@ class Database:
             progress=progress,
             should_stop=should_stop,
         )
-        own = self.store.truth.with_hash(slide.content_hash)
+        own = self.store.catalogue.with_hash(slide.content_hash)
         patient = (own[0].patient if own else "") or self._patient(slide.path.name)
         name = _called(asked.query.name, box)
         query = replace(asked.query, name=name, slide=own[0].slide if own else "", patient=patient)
@@ -219,7 +219,7 @@ class Database:
 
     def _from_store(self, number: int, record: SlideRecord) -> Asked:
         """Ask with what the database has of one of its slides."""
-        rows = self.store.mosaic_rows(number)
+        rows = self.store.patch_rows(number)
         keys, barcodes = self.store.encoded(rows)
         boxes = np.array([one.box for one in self.store.records(rows)], np.int32).reshape(-1, 4)
         query = Query(record.name or record.slide, keys, barcodes, boxes, record.slide, record.patient)
@@ -252,7 +252,7 @@ class Database:
                 self._check(params)
                 return search_many(self.store, queries, params)
             except DatabaseError:
-                # Holding the truth still for the whole search would hold up whoever writes.
+                # Holding the catalogue still for the whole search would hold up whoever writes.
                 if not self.store.refresh():
                     raise
         return search_many(self.store, queries, params)
@@ -266,9 +266,9 @@ class Database:
 
     def record(self, slide: str) -> SlideRecord | None:
         """Return what is known of a slide, given by id."""
-        with self.store.truth.reading():
-            number = self.store.truth.number(slide)
-            return None if number is None else self.store.truth.record(number)
+        with self.store.catalogue.reading():
+            number = self.store.catalogue.number(slide)
+            return None if number is None else self.store.catalogue.record(number)
 
     def place(self, record: SlideRecord) -> Path:
         """Return where a slide is, or say that it is not there."""
@@ -289,12 +289,12 @@ class Database:
         return number, self.store.slides[number]
 
     def _mosaic(self) -> MosaicParams | None:
-        mosaic, patches = recorded_mosaic(self.store.truth)
+        mosaic, patches = recorded_mosaic(self.store.catalogue)
         return None if patches else mosaic
 
     def _patient(self, name: str) -> str:
         """Return the patient of a slide that is not in the database, as the file name tells, if it does."""
-        rule = self.store.truth.parameters.get(PATIENT)
+        rule = self.store.catalogue.parameters.get(PATIENT)
         return patient_rule(rule)(name, SlideLabels()) if rule and isinstance(rule, str) else ""
 
     def add(
@@ -325,7 +325,7 @@ class Database:
 
     def __repr__(self) -> str:
         return (
-            f"<Database {self.path}: {len(self)} slides, {int(self.store.mosaics_per_slide.sum())} mosaics>"
+            f"<Database {self.path}: {len(self)} slides, {int(self.store.patches_per_slide.sum())} mosaics>"
         )
 
     def close(self) -> None:

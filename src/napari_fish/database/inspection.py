@@ -12,7 +12,7 @@ from napari_fish.mosaic.left_out import is_much, together, warnings
 from napari_fish.slides.opening import expanded
 from napari_fish.store.places import is_there, place_of
 from napari_fish.store.records import Quarantined, SlideRecord
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
 
 @dataclass(frozen=True)
@@ -108,15 +108,21 @@ def inspect_database(
         Called with slides looked for on disk and all slides; asked now and then.
     """
     folder = expanded(path)
-    truth = Truth.open(folder, read_only=True)
+    catalogue = SqliteCatalogue.open(folder, read_only=True)
     try:
-        with truth.reading():
-            known, mosaics = truth.slides(), truth.numbers()
-            calibration = truth.calibration
-            columns = ("diagnosis", "site", "patient", *(name.lower() for name in truth.label_columns()))
-            about = truth.quarantined, truth.encoder, truth.weights_hash, truth.words, truth.parameters
+        with catalogue.reading():
+            known, mosaics = catalogue.slides(), catalogue.numbers()
+            calibration = catalogue.calibration
+            columns = ("diagnosis", "site", "patient", *(name.lower() for name in catalogue.label_columns()))
+            about = (
+                catalogue.quarantined,
+                catalogue.encoder,
+                catalogue.weights_hash,
+                catalogue.words,
+                catalogue.parameters,
+            )
     finally:
-        truth.close()
+        catalogue.close()
     away = set()
     for done, (_, record) in enumerate(known):
         if should_stop and should_stop():

@@ -80,7 +80,7 @@ def _example(
     pictures: tuple[Picture, Picture],
 ) -> Example:
     rows = (
-        source.mosaic_rows(int(questions.slides[i]))
+        source.patch_rows(int(questions.slides[i]))
         if questions.rows[i] < 0
         else np.array([questions.rows[i]])
     )

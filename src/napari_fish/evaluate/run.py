@@ -24,7 +24,7 @@ from napari_fish.evaluate.speed import storage_of
 from napari_fish.evaluate.steps import Run
 from napari_fish.evaluate.values import Evaluation, Times
 from napari_fish.search.calibrate import threshold_of
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from napari_fish.store.protocol import Store
 from napari_fish.store.sqlite.pictures import Thumbnails
 
@@ -126,8 +126,8 @@ def evaluate(
         p.definition,
         tuple(lines),
         tuple(ablation),
-        storage_of(store.folder, int(alive.sum()), int(store.mosaics_per_slide.sum()))
-        if isinstance(store, DiskStore)
+        storage_of(store.folder, int(alive.sum()), int(store.patches_per_slide.sum()))
+        if isinstance(store, SnapshotStore)
         else None,
         tuple(speed),
         Times.of(list(encode_ms)) if len(encode_ms) else None,
@@ -139,16 +139,16 @@ def evaluate(
 
 def _level_of(store: Store) -> Level:
     """Return what a database holds: slides, or images that are one mosaic each."""
-    if isinstance(store, DiskStore):
-        return "patch" if store.truth.parameters.get("patches") else "slide"
-    return "slide" if (store.mosaics_per_slide > 1).any() else "patch"
+    if isinstance(store, SnapshotStore):
+        return "patch" if store.catalogue.parameters.get("patches") else "slide"
+    return "slide" if (store.patches_per_slide > 1).any() else "patch"
 
 
 def _check_encoders(store: Store, source: Store) -> None:
     if store.words != source.words:
         raise FishError("The two databases have barcodes of different length: they must share one encoder.")
-    if isinstance(store, DiskStore) and isinstance(source, DiskStore):
-        ours, theirs = store.truth, source.truth
+    if isinstance(store, SnapshotStore) and isinstance(source, SnapshotStore):
+        ours, theirs = store.catalogue, source.catalogue
         if ours.weights_hash != theirs.weights_hash:
             raise FishError(
                 f"{source.folder} was built with encoder {theirs.encoder!r}, {store.folder} with {ours.encoder!r}: "
@@ -179,7 +179,7 @@ def _notes(answers: Answers, first: str, questions: Questions, p: EvaluateParams
 @contextmanager
 def _pictures(store: Store) -> Iterator[Picture]:
     """Open the pictures a database keeps, where it keeps any."""
-    kept = Thumbnails.open_to_read(store.folder) if isinstance(store, DiskStore) else None
+    kept = Thumbnails.open_to_read(store.folder) if isinstance(store, SnapshotStore) else None
     if kept is None:
         yield lambda slide, box: None
         return
@@ -190,7 +190,7 @@ def _pictures(store: Store) -> Iterator[Picture]:
 
 
 def _name(store: Store) -> str:
-    return store.folder.name if isinstance(store, DiskStore) else "in memory"
+    return store.folder.name if isinstance(store, SnapshotStore) else "in memory"
 
 
 def _about(store: Store, source: Store, p: EvaluateParams, command: str) -> dict[str, Any]:
@@ -208,6 +208,6 @@ def _about(store: Store, source: Store, p: EvaluateParams, command: str) -> dict
         "machine": platform.platform(),
         "parameters": asdict(p),
     }
-    if isinstance(store, DiskStore):
-        about["encoder"] = f"{store.truth.encoder} ({store.truth.weights_hash[:12]})"
+    if isinstance(store, SnapshotStore):
+        about["encoder"] = f"{store.catalogue.encoder} ({store.catalogue.weights_hash[:12]})"
     return about

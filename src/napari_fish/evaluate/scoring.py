@@ -25,7 +25,7 @@ from napari_fish.store.protocol import Store
 
 def labels_of_slides(store: Store, target: str) -> Ints:
     """Return the label of each slide as answers are judged by."""
-    return store.slides.codes(target)[0].astype(np.int64)
+    return store.slides.numbered(target)[0].astype(np.int64)
 
 
 def score_way(

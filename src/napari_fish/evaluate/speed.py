@@ -103,14 +103,14 @@ def growing(
     should_stop
         Asked before each search.
     """
-    alive = np.flatnonzero(store.slides.alive & (store.mosaics_per_slide > 0))
+    alive = np.flatnonzero(store.slides.alive & (store.patches_per_slide > 0))
     order = np.random.default_rng(seed).permutation(alive)
     sizes = sorted({max(1, len(order) >> step) for step in range(STEPS)})
     queries = queries_of(source, sample_of(questions, TIMED, seed))
     ways = _each_mode(store, params)
     for size in sizes:
         part = MemoryStore(store.words, (_taken(store, int(i)) for i in np.sort(order[:size])))
-        part.train_cells(ClusterParams(), threads=params.threads)
+        part.train_clusters(ClusterParams(), threads=params.threads)
         yield from _rows(part, "part of the database", size, queries, ways, seed, should_stop)
 
 
@@ -146,7 +146,7 @@ def augmented(
     """
     ways = _each_mode(store, params)
     queries = queries_of(source, sample_of(questions, TIMED, seed))
-    living = np.flatnonzero(store.slides.alive & (store.mosaics_per_slide > 0)).tolist()
+    living = np.flatnonzero(store.slides.alive & (store.patches_per_slide > 0)).tolist()
     for factor in (1, *factors):
         dice = np.random.default_rng(seed)
         slides = []
@@ -157,7 +157,7 @@ def augmented(
                 noisy_copies(_taken(store, i), read_codes(folder, store.slides[i].slide), factor, dice)
             )
         grown = MemoryStore(store.words, slides)
-        grown.train_cells(ClusterParams(), threads=params.threads)
+        grown.train_clusters(ClusterParams(), threads=params.threads)
         yield from _rows(grown, f"{COPIES} x{factor}", len(living), queries, ways, seed, should_stop)
 
 

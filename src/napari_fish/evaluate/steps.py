@@ -21,7 +21,7 @@ from napari_fish.evaluate.values import SpeedRow, Times
 from napari_fish.names import MODES
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.recall import Recall, measure_recall
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from napari_fish.store.protocol import Store
 
 Progress = Callable[[int, int], None]
@@ -150,7 +150,7 @@ class Run:
             made = growing(self.store, self.questions, self.source, search, **common)
             rows += self._timed("speed", made, 20)
         if p.augment:
-            if not isinstance(self.store, DiskStore):
+            if not isinstance(self.store, SnapshotStore):
                 raise FishError("Copies with noise need a database on disk that keeps its latent codes.")
             made = augmented(self.store, self.store.folder, self.questions, self.source, search, **common)
             rows += self._timed("augment", made, 12)

@@ -1,7 +1,7 @@
 """Ordered keys and Hamming distances: plain arrays in, rows and distances out."""
 
 from napari_fish.index.arrays import NeighbourLists
-from napari_fish.index.barcodes import Codes
+from napari_fish.index.barcodes import SplitBarcodes
 from napari_fish.index.clustered.search import ClusteredIndex, ClusterParams
 from napari_fish.index.exact.search import Block, exact_neighbours
 from napari_fish.index.guided.search import GuidedParams, guided_search
@@ -15,11 +15,11 @@ __all__ = [
     "Block",
     "ClusterParams",
     "ClusteredIndex",
-    "Codes",
     "GuidedParams",
     "NeighbourLists",
     "Segment",
     "SortedKeys",
+    "SplitBarcodes",
     "VebIndex",
     "VebTree",
     "exact_neighbours",

@@ -1,7 +1,7 @@
 """Barcodes of many rows, in one piece or in two: half of each in the order of the rows, half in another order.
 
 Walks along the keys read the first halves, one after the other; exact and clustered search read the second
-halves, which lie cell by cell. Either half says of most rows that they are too far, and for the others the half that is
+halves, which lie cluster by cluster. Either half says of most rows that they are too far, and for the others the half that is
 missing is fetched. So both ways of reading have memory in their order, and every barcode is kept once.
 """
 
@@ -44,7 +44,7 @@ def half(words: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Codes:
+class SplitBarcodes:
     """Packed barcodes.
 
     Attributes
@@ -68,9 +68,9 @@ class Codes:
             raise DatabaseError("The halves of the barcodes do not fit each other.")
 
     @classmethod
-    def whole(cls, barcodes: ArrayLike | Codes) -> Codes:
+    def whole(cls, barcodes: ArrayLike | SplitBarcodes) -> SplitBarcodes:
         """Take barcodes, shape (n_rows, words), in one piece; leave those that are codes already."""
-        if isinstance(barcodes, Codes):
+        if isinstance(barcodes, SplitBarcodes):
             return barcodes
         return cls(np.asarray(barcodes), np.empty((0, 0), np.uint64), np.empty(0, np.int32))
 
@@ -105,7 +105,7 @@ class Codes:
         _put_together(self.head, self.tail, self.place, at, out)
         return out
 
-    def split(self, order: NDArray[np.int32], room: Room = in_memory) -> Codes:
+    def split(self, order: NDArray[np.int32], room: Room = in_memory) -> SplitBarcodes:
         """Return the same barcodes in two pieces, the tails of rows in the order given, shape (n_rows,).
 
         Heads of barcodes that are in two pieces already stay where they are.
@@ -121,7 +121,7 @@ class Codes:
             if not in_two:
                 head[at] = self.head[at, :words]
             tail[at] = self.tail[self.place[order[at]]] if in_two else self.head[order[at], words:]
-        return Codes(head, tail, place)
+        return SplitBarcodes(head, tail, place)
 
 
 @njit(nogil=True, cache=True)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import Keys, Rows, frozen
-from napari_fish.index.barcodes import Codes, Room, in_memory
+from napari_fish.index.barcodes import Room, SplitBarcodes, in_memory
 from napari_fish.index.exact.search import Block
 
 
@@ -31,13 +31,13 @@ class Segment:
 
     keys: Keys
     offsets: NDArray[np.int32]
-    codes: Codes
+    codes: SplitBarcodes
     slides: NDArray[np.int32]
 
     def __post_init__(self) -> None:
         for name, dtype in (("keys", np.int64), ("offsets", np.int32), ("slides", np.int32)):
             object.__setattr__(self, name, frozen(getattr(self, name), dtype))
-        object.__setattr__(self, "codes", Codes.whole(self.codes))
+        object.__setattr__(self, "codes", SplitBarcodes.whole(self.codes))
         rows = len(self.codes)
         if len(self.offsets) != len(self.keys) + 1 or len(self.slides) != rows or self.offsets[-1] != rows:
             raise DatabaseError("The arrays of a segment do not fit each other.")
@@ -67,9 +67,9 @@ class Segment:
         order = np.argsort(row_keys, kind="stable")
         unique, first = np.unique(row_keys[order], return_index=True)
         offsets = np.append(first, len(order))
-        codes = Codes.whole(np.asarray(barcodes)[order])
+        codes = SplitBarcodes.whole(np.asarray(barcodes)[order])
         return cls(unique, offsets, codes, np.asarray(slides, np.int32)[order]), order
 
     def split(self, order: NDArray[np.int32], room: Room = in_memory) -> Segment:
-        """Return the same rows, their barcodes in two pieces; see :meth:`Codes.split`."""
+        """Return the same rows, their barcodes in two pieces; see :meth:`SplitBarcodes.split`."""
         return replace(self, codes=self.codes.split(order, room))

@@ -42,7 +42,7 @@ def rank(
     more: Callable[[Mask, int], NeighbourLists],
 ) -> Answer:
     """Rank the slides of a query's neighbours; ``mask`` says which slides may be returned, ``more`` is as in :func:`nearest_slides`."""
-    codes, names = store.slides.codes(p.target)
+    codes, names = store.slides.numbered(p.target)
     slides = store.slides_of(lists.rows)
     ranking = p.ranking
     if ranking == "auto":
@@ -77,8 +77,8 @@ def _label_weights(
     store: Store, p: SearchParams, mask: Mask | None, n_labels: int
 ) -> tuple[NDArray[np.float64], str]:
     """Weigh the labels of the slides that may be returned; say so where that comes to nothing."""
-    given = store.mosaics_per_slide > 0
-    codes = store.slides.codes(p.target)[0][given if mask is None else given & mask]
+    given = store.patches_per_slide > 0
+    codes = store.slides.numbered(p.target)[0][given if mask is None else given & mask]
     counts = np.bincount(codes[codes >= 0], minlength=n_labels)
     labels = int((counts > 0).sum())
     total = p.label_weight_sum(labels)

@@ -36,12 +36,12 @@ def calibrate(store: Store, *, pairs: int = PAIRS, seed: int = 0) -> Calibration
     seed
         The same seed draws the same pairs.
     """
-    if store.mosaics_per_slide[store.slides.alive].sum() < 2:
+    if store.patches_per_slide[store.slides.alive].sum() < 2:
         raise DatabaseError("A threshold needs at least two mosaics: build the database first.")
-    patients = store.slides.codes("patient")[0].astype(np.int64)
+    patients = store.slides.numbered("patient")[0].astype(np.int64)
     owner: NDArray[np.int64] | None
     owner = np.where(patients >= 0, patients, len(patients) + np.arange(len(patients)))
-    used = store.slides.alive & (store.mosaics_per_slide > 0)
+    used = store.slides.alive & (store.patches_per_slide > 0)
     copies = _copies(store)
     kinds, note = len(np.unique(copies[used])), ""
     if kinds < used.sum():
@@ -65,7 +65,7 @@ def _copies(store: Store) -> NDArray[np.int64]:
     last[slides] = rows
     first[slides[::-1]] = rows[::-1]
     looks = np.column_stack(
-        [store.mosaics_per_slide.astype(np.uint64), store.barcodes(first), store.barcodes(last)]
+        [store.patches_per_slide.astype(np.uint64), store.barcodes(first), store.barcodes(last)]
     )
     return np.unique(looks, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 

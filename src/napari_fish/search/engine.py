@@ -87,7 +87,7 @@ def _search_batch(store: Store, queries: Sequence[Query], p: SearchParams) -> li
         hits.append(slide_hits(store, query, p, ranked[-1]))
     more = _fill(store, queries, p, masks, ranked) if p.fills else [[] for _ in queries]
     clock.append(time.perf_counter())
-    labels = labels_in(*(store.slides.codes(column)[1] for column in ("diagnosis", p.target)))
+    labels = labels_in(*(store.slides.numbered(column)[1] for column in ("diagnosis", p.target)))
     took = 1e3 * np.diff(clock) / sum(len(query) for query in queries)
     return [
         Results(
@@ -188,7 +188,7 @@ def _why_short(
     store: Store, mask: Mask | None, n: int, p: SearchParams, threshold: int, lists: NeighbourLists
 ) -> str:  # fmt: skip
     left = store.slides.alive if mask is None else mask
-    allowed = int((left & (store.mosaics_per_slide > 0)).sum())
+    allowed = int((left & (store.patches_per_slide > 0)).sum())
     if allowed <= n:
         return f"{n} of {p.k} slides: the filters and the exclusion of the query leave only {allowed}."
     if not len(lists.rows):

@@ -89,7 +89,7 @@ def check_values(slides: SlideTable, where: Iterable[str]) -> None:
 def _codes(slides: SlideTable, column: str) -> tuple[NDArray[np.int32], list[str]]:
     if column not in slides.columns:
         raise FishError(f"No column {column!r} in this database; there are: {', '.join(slides.columns)}.")
-    return slides.codes(column)
+    return slides.numbered(column)
 
 
 def exclusion_mask(slides: SlideTable, slide: str, patient: str) -> Mask:
@@ -98,7 +98,7 @@ def exclusion_mask(slides: SlideTable, slide: str, patient: str) -> Mask:
     The query's patient may be known only to the database; there the slide tells.
     """
     mask = slides.alive.copy()
-    patients, names = slides.codes("patient")
+    patients, names = slides.numbered("patient")
     own = slides.number(slide) if slide else None
     if own is not None:
         mask[own] = False

@@ -125,7 +125,7 @@ def _own_regions(store: Store, query: Query, slides: _Ints) -> NDArray[np.bool_]
 
 
 def _affordable(store: Store, order: _Ints, k: int) -> _Ints:
-    rows = np.cumsum(store.mosaics_per_slide[order])
+    rows = np.cumsum(store.patches_per_slide[order])
     return order[: max(k, min(CANDIDATES, int(np.searchsorted(rows, CANDIDATE_ROWS, "right"))))]
 
 

@@ -18,7 +18,7 @@ from napari_fish.store.protocol import Store
 
 # A filter that leaves no more rows than this is searched exactly, reading only these rows.
 FEW_ROWS = 32_768
-# How many times more cells a filter may make clustered search probe.
+# How many times more clusters a filter may make clustered search probe.
 MORE_PROBES = 4
 # Query mosaics, and entries of masks, in one pass: they bound the memory a batch takes.
 PASS_MOSAICS, PASS_MASKS = 4096, 1 << 26
@@ -38,7 +38,7 @@ class Found:
 
 def allowed_rows(store: Store, mask: Mask | None) -> int:
     """Return how many mosaics a mask leaves."""
-    return len(store) if mask is None else int(store.mosaics_per_slide[mask].sum())
+    return len(store) if mask is None else int(store.patches_per_slide[mask].sum())
 
 
 def exact_cost_ms(rows: int, queries: int, words: int, threads: int) -> float:
@@ -134,7 +134,7 @@ def _find(
 
 
 class _Way(NamedTuple):
-    """How a query is searched; ``few`` where a filter leaves too few mosaics for cells to pay."""
+    """How a query is searched; ``few`` where a filter leaves too few mosaics for clusters to pay."""
 
     mode: str
     probes: int = 0
@@ -148,7 +148,7 @@ def _way(store: Store, query: Query, params: SearchParams, mask: Mask | None) ->
     rows = allowed_rows(store, mask)
     if mode == "auto":
         cost = exact_cost_ms(rows, len(query), store.words, params.threads)
-        mode = "exact" if cost <= params.latency_budget_ms or not store.has_cells else "clustered"
+        mode = "exact" if cost <= params.latency_budget_ms or not store.has_clusters else "clustered"
     if mode == "clustered" and rows > FEW_ROWS:
         share = rows / max(1, len(store))
         return _Way(mode, round(params.clustered.probes * min(MORE_PROBES, 1 / share)))
@@ -171,8 +171,8 @@ def _search(
     mask, which = _table(masks, sizes)
     barcodes = np.concatenate(codes)
     if way.mode == "clustered":
-        cells = replace(params.clustered, probes=way.probes)
-        lists = store.cells(barcodes, cells, mask, k=k, radius=threshold, which=which, threads=threads)
+        clusters = replace(params.clustered, probes=way.probes)
+        lists = store.clustered(barcodes, clusters, mask, k=k, radius=threshold, which=which, threads=threads)
     else:
         keys = np.concatenate([query.keys for query in queries])
         lists = store.scan(keys, barcodes, params.walks(threshold), mask, which=which, threads=threads)

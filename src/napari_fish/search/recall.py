@@ -73,7 +73,7 @@ def measure_recall(
         nowhere = np.zeros((int(mine.sum()), 4), np.int32)
         sample.append(Query(record.name, keys[mine], barcodes[mine], nowhere, record.slide, record.patient))
     allowed = slide_mask(store.slides, params.where)
-    groups = store.slides.codes(within)[0] if within else np.zeros(len(store.slides), np.int32)
+    groups = store.slides.numbered(within)[0] if within else np.zeros(len(store.slides), np.int32)
     found = wanted = asked = 0
     mode: str = params.mode
     deep = replace(params, neighbours=max(k, params.neighbours))

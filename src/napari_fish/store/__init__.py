@@ -6,22 +6,22 @@ from napari_fish.store.records import (
     Box,
     Calibration,
     EncodedSlide,
-    MosaicRecord,
+    PatchRecord,
     Quarantined,
     SlideRecord,
 )
 from napari_fish.store.slide_table import SlideTable
-from napari_fish.store.snapshot.store import DiskStore
+from napari_fish.store.snapshot.store import SnapshotStore
 
 __all__ = [
     "Box",
     "Calibration",
-    "DiskStore",
     "EncodedSlide",
     "MemoryStore",
-    "MosaicRecord",
+    "PatchRecord",
     "Quarantined",
     "SlideRecord",
     "SlideTable",
+    "SnapshotStore",
     "Store",
 ]

@@ -17,8 +17,8 @@ from napari_fish.store.latent_codes import FOLDER as CODES
 from napari_fish.store.latent_codes import has_codes, read_codes, save_codes
 from napari_fish.store.places import BUNDLE, MASK_FOLDERS, place_of, recorded_path
 from napari_fish.store.records import EncodedSlide, Quarantined, SlideRecord
-from napari_fish.store.snapshot.store import SNAPSHOT, DiskStore
-from napari_fish.store.sqlite.catalogue import IDENTITY, PAPER_BARCODES, Truth
+from napari_fish.store.snapshot.store import SNAPSHOT, SnapshotStore
+from napari_fish.store.sqlite.catalogue import IDENTITY, PAPER_BARCODES, SqliteCatalogue
 from napari_fish.store.sqlite.lock import LOCK, write_lock
 from napari_fish.store.sqlite.pictures import FILE as THUMBNAILS
 from napari_fish.store.sqlite.pictures import Thumbnails
@@ -63,7 +63,7 @@ def export(
         raise DatabaseError(f"{target}: is the database itself; choose another name.")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise DatabaseError(f"{target}: is there already; choose another name for the copy.")
-    old = Truth.open(source, read_only=True)
+    old = SqliteCatalogue.open(source, read_only=True)
     # A name of its own: whatever else lies there is not ours to delete.
     part = target.with_name(f"{file_stem(target.name, 14)}.{secrets.token_hex(4)}.part")
     lock = None
@@ -75,7 +75,7 @@ def export(
         with old.reading():
             _Copy(old, part, target, deidentify, keep).run(progress, should_stop)
         lock.release()
-        DiskStore(part, writer=True).close()
+        SnapshotStore(part, writer=True).close()
         if target.exists():
             target.rmdir()
         part.rename(target)
@@ -110,7 +110,9 @@ def remove_left(folder: Path) -> list[Path]:
 class _Copy:
     """One walk over all slides of a database."""
 
-    def __init__(self, old: Truth, part: Path, target: Path, deidentify: bool, keep: Iterable[str]) -> None:
+    def __init__(
+        self, old: SqliteCatalogue, part: Path, target: Path, deidentify: bool, keep: Iterable[str]
+    ) -> None:
         self.old, self.part, self.target, self.deidentify = old, part, target, deidentify
         self.rename: Callable[[SlideRecord], SlideRecord] = self._moved
         if deidentify:
@@ -123,7 +125,7 @@ class _Copy:
         old, slides = self.old, self.old.slides()
         if self.deidentify:
             slides = [slides[i] for i in np.random.default_rng().permutation(len(slides))]
-        new = Truth.create(
+        new = SqliteCatalogue.create(
             self.part, words=old.words, encoder=old.encoder, weights_hash=old.weights_hash, parameters=self._parameters()
         )  # fmt: skip
         pictures = Thumbnails.open_to_read(old.folder)
@@ -133,7 +135,7 @@ class _Copy:
             for done, (number, record) in enumerate(slides):
                 if should_stop and should_stop():
                     raise Cancelled("the export was stopped.")
-                mosaics, copy = old.mosaics_of(number), self.rename(record)
+                mosaics, copy = old.patches_of(number), self.rename(record)
                 if pictures and copies:
                     found = pictures.mosaics(record.slide)
                     overview = b"" if self.deidentify else pictures.overview(record.slide) or b""

@@ -18,7 +18,7 @@ from napari_fish.store.records import (
     Box,
     Calibration,
     EncodedSlide,
-    MosaicRecord,
+    PatchRecord,
     content_digest,
     slide_digest,
 )
@@ -57,28 +57,28 @@ class MemoryStore:
     def _order(self) -> None:
         all_slides = list(self._slides.values())
         self.slides = SlideTable(s.record for s in all_slides)
-        self.mosaics_per_slide = np.array([len(s.keys) for s in all_slides], np.int64)
+        self.patches_per_slide = np.array([len(s.keys) for s in all_slides], np.int64)
         keys = np.concatenate([np.empty(0, np.int64), *(s.keys for s in all_slides)])
         codes = np.concatenate([np.empty((0, self.words), np.uint64), *(s.barcodes for s in all_slides)])
         boxes = np.concatenate([np.empty((0, 4), np.int32), *(s.boxes for s in all_slides)])
         self._segment, order = Segment.from_rows(
-            keys, codes, np.repeat(np.arange(len(all_slides)), self.mosaics_per_slide)
+            keys, codes, np.repeat(np.arange(len(all_slides)), self.patches_per_slide)
         )
         self._row_keys, self._boxes = keys[order], boxes[order]
         self._row_of = np.argsort(order)
         self._by_slide = np.argsort(self._segment.slides, kind="stable").astype(np.int32)
-        self._first = np.concatenate([[0], np.cumsum(self.mosaics_per_slide)])
+        self._first = np.concatenate([[0], np.cumsum(self.patches_per_slide)])
         self._guided = GuidedIndex(self._segment, by_slide=SlideRows(self._by_slide, self._first))
         self._clustered: ClusteredIndex | None = None
 
-    def train_cells(self, params: ClusterParams | None = None, threads: int = 1) -> None:
-        """Make the cells that clustered search needs."""
+    def train_clusters(self, params: ClusterParams | None = None, threads: int = 1) -> None:
+        """Make the clusters that clustered search needs."""
         self._clustered = ClusteredIndex.train(self._segment, params, threads=threads)
         self._segment = self._clustered.main
         self._guided = GuidedIndex(self._segment, by_slide=self._guided.by_slide)
 
     @property
-    def has_cells(self) -> bool:
+    def has_clusters(self) -> bool:
         """Whether clustered search is possible now."""
         return self._clustered is not None
 
@@ -97,11 +97,11 @@ class MemoryStore:
             raise DatabaseError(f"No slide {slide!r} in this database.")
         self._order()
 
-    def records(self, rows: ArrayLike) -> list[MosaicRecord]:
+    def records(self, rows: ArrayLike) -> list[PatchRecord]:
         """Say where mosaics lie."""
         at = np.asarray(rows, np.int64)
         return [
-            MosaicRecord(row, slide, Box(*box))
+            PatchRecord(row, slide, Box(*box))
             for row, slide, box in zip(
                 at.tolist(), self._segment.slides[at].tolist(), self._boxes[at].tolist(), strict=True
             )
@@ -112,7 +112,7 @@ class MemoryStore:
         parts = [self._by_slide[self._first[s] : self._first[s + 1]] for s in np.atleast_1d(slides).tolist()]
         return np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
 
-    def mosaic_rows(self, slide: int) -> Rows:
+    def patch_rows(self, slide: int) -> Rows:
         """Return the rows of one slide in the order of its mosaic."""
         return self._row_of[self._first[slide] : self._first[slide + 1]]
 
@@ -145,7 +145,7 @@ class MemoryStore:
         """Give all barcodes with their slides, in row order."""
         return [self._segment.block if self._clustered is None else self._clustered.block]
 
-    def cells(
+    def clustered(
         self,
         barcodes: Barcodes,
         params: ClusterParams,
@@ -156,10 +156,10 @@ class MemoryStore:
         which: ArrayLike | None = None,
         threads: int = 1,
     ) -> NeighbourLists:
-        """Look into the cells nearest to each barcode."""
+        """Look into the clusters nearest to each barcode."""
         if self._clustered is None:
             raise DatabaseError(
-                "This database has no cells yet: compact it first, or search with mode exact."
+                "This database has no clusters yet: compact it first, or search with mode exact."
             )
         return self._clustered.search(
             barcodes,

@@ -5,7 +5,7 @@ slide and its rows may keep their numbers for a while: it is not ``alive`` then,
 
 Masks are over slides, True where a slide may be returned: one mask for all query mosaics, shape (n_slides,), or
 a table of them, shape (n_masks, n_slides), with ``which`` saying, shape (n_queries,), the mask of each query
-mosaic. So a batch of queries, each with its own exclusions, shares one pass. A store runs walks and looks into cells itself, next to the
+mosaic. So a batch of queries, each with its own exclusions, shares one pass. A store runs walks and looks into clusters itself, next to the
 data, because one call a walk would cost more than the walk; what to ask for, and what to make of the
 answer, is decided in ``search``.
 """
@@ -22,7 +22,7 @@ from napari_fish.index.arrays import Barcodes, Keys, Mask, NeighbourLists, Rows
 from napari_fish.index.clustered.search import ClusterParams
 from napari_fish.index.exact.search import Block
 from napari_fish.index.guided.search import GuidedParams
-from napari_fish.store.records import Calibration, EncodedSlide, MosaicRecord
+from napari_fish.store.records import Calibration, EncodedSlide, PatchRecord
 from napari_fish.store.slide_table import SlideTable
 
 
@@ -40,7 +40,7 @@ class Store(Protocol):
         ...
 
     @property
-    def mosaics_per_slide(self) -> NDArray[np.int64]:
+    def patches_per_slide(self) -> NDArray[np.int64]:
         """Mosaics of each slide, shape (n_slides,); none where it was removed."""
         ...
 
@@ -55,7 +55,7 @@ class Store(Protocol):
         ...
 
     @property
-    def has_cells(self) -> bool:
+    def has_clusters(self) -> bool:
         """Whether clustered search is possible now."""
         ...
 
@@ -71,7 +71,7 @@ class Store(Protocol):
         """Forget a slide."""
         ...
 
-    def records(self, rows: ArrayLike) -> list[MosaicRecord]:
+    def records(self, rows: ArrayLike) -> list[PatchRecord]:
         """Say where mosaics lie."""
         ...
 
@@ -79,7 +79,7 @@ class Store(Protocol):
         """Return the rows of slides, given by number, in ascending order."""
         ...
 
-    def mosaic_rows(self, slide: int) -> Rows:
+    def patch_rows(self, slide: int) -> Rows:
         """Return the rows of one slide, given by number, in the order of its mosaic: the order in which it asks."""
         ...
 
@@ -114,7 +114,7 @@ class Store(Protocol):
         """
         ...
 
-    def cells(
+    def clustered(
         self,
         barcodes: Barcodes,
         params: ClusterParams,
@@ -125,7 +125,7 @@ class Store(Protocol):
         which: ArrayLike | None = None,
         threads: int = 1,
     ) -> NeighbourLists:
-        """Look into the cells nearest to each barcode: clustered search."""
+        """Look into the clusters nearest to each barcode: clustered search."""
         ...
 
     def digest(self) -> str:

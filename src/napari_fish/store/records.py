@@ -148,7 +148,7 @@ class Quarantined:
     reason: str
 
 
-class MosaicRecord(NamedTuple):
+class PatchRecord(NamedTuple):
     """Where a mosaic lies: its row, the number of its slide, its box in level-0 px."""
 
     row: int

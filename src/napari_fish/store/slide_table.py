@@ -61,7 +61,7 @@ class SlideTable:
             self._columns = [*OWN_COLUMNS, *sorted(extra)]
         return self._columns
 
-    def codes(self, column: str) -> tuple[NDArray[np.int32], list[str]]:
+    def numbered(self, column: str) -> tuple[NDArray[np.int32], list[str]]:
         """Return a column as numbers, shape (n_slides,), and the values they stand for.
 
         Values that differ only in case are one value; -1 stands for "not known" and for removed slides.

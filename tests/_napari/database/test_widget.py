@@ -31,7 +31,7 @@ from napari_fish.errors import Cancelled
 from napari_fish.mosaic.geojson import REASON_COLOURS
 from napari_fish.mosaic.left_out import told
 from napari_fish.search import SearchParams
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from napari_fish.store.records import Choice
 from tests._napari.tiny_slides import write_archive, write_encoder, write_slide
 from tests.mosaic.conftest import glass
@@ -136,7 +136,7 @@ def finished(qtbot: Any, widget: DatabaseWidget) -> None:
 
 
 def digest(database: Path) -> str:
-    with DiskStore(database) as store:
+    with SnapshotStore(database) as store:
         return store.digest()
 
 
@@ -216,7 +216,7 @@ def test_a_build_that_was_stopped_and_resumed_is_like_an_undisturbed_one(
     finished(qtbot, widget)
     assert "Stopped." in state(widget)
     assert control(widget, "build").text() in ("Build", "Resume")
-    with DiskStore(place) as store:
+    with SnapshotStore(place) as store:
         assert len(store.slides) < SLIDES
     control(widget, "build").click()
     finished(qtbot, widget)
@@ -262,7 +262,7 @@ def test_exactly_the_broken_slides_are_listed_and_a_mended_one_can_be_tried_agai
     assert control(widget, "retry").text() == "Retry 2"
     control(widget, "retry").click()
     finished(qtbot, widget)
-    with DiskStore(archive / "a.fish") as store:
+    with SnapshotStore(archive / "a.fish") as store:
         known = {record.slide for record in store.slides}
     assert "broken.tif" in known
     assert "another.tif" not in known
@@ -321,7 +321,7 @@ def test_columns_that_were_guessed_wrong_can_be_corrected(
     assert box.currentText() == "morphology"
     control(widget, "build").click()
     finished(qtbot, widget)
-    with DiskStore(archive / "a.fish") as store:
+    with SnapshotStore(archive / "a.fish") as store:
         assert sorted(record.diagnosis for record in store.slides) == ["M0", "M1", "M2", "M3"]
         assert {record.patient for record in store.slides} == {"P0", "P1"}
 
@@ -404,7 +404,7 @@ def test_a_database_is_counted_filtered_and_loses_the_slides_that_are_removed(
     table.selectRow(0)
     control(widget, "remove").click()
     assert "Click again" in control(widget, "remove").text()
-    assert len(DiskStore(archive / "a.fish").slides) == SLIDES
+    assert len(SnapshotStore(archive / "a.fish").slides) == SLIDES
     control(widget, "remove").click()
     finished(qtbot, widget)
     assert "1 slide removed" in state(widget)
@@ -459,7 +459,7 @@ def test_a_database_is_verified_compacted_relocated_copied_and_labelled(
     widget.inspect.export(str(tmp_path / "copy"))
     finished(qtbot, widget)
     assert "names a person" in state(widget)
-    with DiskStore(tmp_path / "copy.fish") as store:
+    with SnapshotStore(tmp_path / "copy.fish") as store:
         assert {record.patient for record in store.slides} == {"patient-000001", "patient-000002"}
         assert not any(record.path for record in store.slides)
 
@@ -548,7 +548,7 @@ def test_what_was_changed_until_it_was_stopped_is_shown(
     qtbot.waitUntil(lambda: widget.build._done >= 1, timeout=LONG)
     control(widget, "cancel").click()
     finished(qtbot, widget)
-    with DiskStore(archive / "a.fish") as store:
+    with SnapshotStore(archive / "a.fish") as store:
         there = int(store.slides.alive.sum())
     assert SLIDES <= there <= SLIDES + 5
     assert f"a.fish, {there} slides" in control(widget, "opened").text()
@@ -652,9 +652,9 @@ def select(widget: DatabaseWidget, *slides: str) -> None:
 def test_the_inspect_page_says_what_was_left_out_of_each_slide_and_over_all(
     qtbot: Any, widget: DatabaseWidget, inked: Path
 ) -> None:
-    with DiskStore(inked / "a.fish", writer=True) as store:
+    with SnapshotStore(inked / "a.fish", writer=True) as store:
         known = {record.slide: record for record in store.slides if record.slide}
-        store.truth.relabel([replace(known["s3.tif"], choice=Choice())])
+        store.catalogue.relabel([replace(known["s3.tif"], choice=Choice())])
     inspected(qtbot, widget, inked / "a.fish")
     table = control(widget, "slide_table")
     shown = {row[0]: (row[3], row[-1]) for row in table.shown.rows}
@@ -751,7 +751,7 @@ def test_how_strictly_artefacts_are_left_out_is_chosen_for_a_database_and_not_re
     control(widget, "build").click()
     finished(qtbot, widget)
     assert rows(widget)["s1.tif"] == "replaced"
-    with DiskStore(inked / "a.fish") as store:
+    with SnapshotStore(inked / "a.fish") as store:
         assert {record.choice.artefacts for record in store.slides if record.slide} == {"off"}
     assert make_widget().build.form.choices.params.artefacts is None
 

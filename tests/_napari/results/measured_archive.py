@@ -18,9 +18,9 @@ from napari_fish.database import Asked, Database, open_database
 from napari_fish.search import Query, SearchParams
 from napari_fish.slides import open_slide
 from napari_fish.slides.pixels import to_jpeg
-from napari_fish.store import DiskStore, EncodedSlide, SlideRecord
+from napari_fish.store import EncodedSlide, SlideRecord, SnapshotStore
 from napari_fish.store.places import recorded_path
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from napari_fish.store.sqlite.pictures import Thumbnails
 from tests.slides.conftest import write_tiff
 
@@ -55,9 +55,9 @@ def make_archive(folder: Path) -> Path:
     """Write slides, and a database in which slide i is i bits from slide 0."""
     (folder / "slides").mkdir(parents=True)
     database = folder / "small.fish"
-    Truth.create(database, words=WORDS, encoder="fish-lite", weights_hash="abc").close()
+    SqliteCatalogue.create(database, words=WORDS, encoder="fish-lite", weights_hash="abc").close()
     pictures = Thumbnails.open_to_write(database)
-    with DiskStore(database, writer=True) as store:
+    with SnapshotStore(database, writer=True) as store:
         for i, mpp in enumerate(MPPS):
             path = write_tiff(
                 folder / "slides" / f"s{i}.tif", picture(i), resolution=(1e4 / mpp, 1e4 / mpp), levels=2

@@ -10,7 +10,7 @@ from napari_fish._napari.jobs.notify import as_in_widgets
 from napari_fish.database import care
 from napari_fish.errors import DatabaseError
 from napari_fish.labels.sheets import enumerated
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from napari_fish.store.copy import export
 from napari_fish.texts import count
 
@@ -22,11 +22,11 @@ def remove(path: Path, slides: Sequence[str], *, progress: Any, should_stop: Any
 
 
 def verify(path: Path, *, progress: Any, should_stop: Any) -> str:
-    """Read everything; a damaged snapshot is made again, a damaged truth is an error."""
-    with DiskStore(path, writer=True) as store:
+    """Read everything; a damaged snapshot is made again, a damaged catalogue is an error."""
+    with SnapshotStore(path, writer=True) as store:
         wrong = store.verify()
         digest = store.digest()
-        slides, mosaics = int(store.slides.alive.sum()), int(store.mosaics_per_slide.sum())
+        slides, mosaics = int(store.slides.alive.sum()), int(store.patches_per_slide.sum())
     beyond = [text for text in wrong if "made again" not in text]
     if beyond:
         raise DatabaseError(f"{' '.join(beyond)} Restore it from a copy, or build it again.")
@@ -36,7 +36,7 @@ def verify(path: Path, *, progress: Any, should_stop: Any) -> str:
 
 def compact(path: Path, *, progress: Any, should_stop: Any) -> str:
     """Write the snapshot anew."""
-    with DiskStore(path, writer=True) as store:
+    with SnapshotStore(path, writer=True) as store:
         store.compact()
         return f"Compacted: {count(len(store), 'mosaic')} in one part."
 

@@ -98,11 +98,11 @@ def left_out_of(
     record = database.record(slide)
     if record is None:
         raise FishError(f"{slide}: is not in the database any more.")
-    mosaic, patches = recorded_mosaic(database.store.truth)
+    mosaic, patches = recorded_mosaic(database.store.catalogue)
     if patches:
         raise FishError(f"{slide}: is an image that is one patch, of which nothing is left out.")
     place, params = database.place(record), params_for(record, None, mosaic)
-    marked = mask_again(place, record, database.store.truth)
+    marked = mask_again(place, record, database.store.catalogue)
     mask = None if marked is None else marked.file
     with open_slide(place, mpp=record.mpp or None) as opened:
         return record, make_mosaic(opened, params, mask, progress=progress, should_stop=should_stop)

@@ -28,8 +28,8 @@ NOTHING = (
 
 def describe(database: Database) -> str:
     """Return what is in a database, in a line."""
-    mosaics = int(database.store.mosaics_per_slide.sum())
-    return f"{len(database):,} slides · {mosaics:,} mosaics · encoder {database.store.truth.encoder}"
+    mosaics = int(database.store.patches_per_slide.sum())
+    return f"{len(database):,} slides · {mosaics:,} mosaics · encoder {database.store.catalogue.encoder}"
 
 
 class DatabasePicker(QWidget):

@@ -33,7 +33,7 @@ def column_counts(slides: SlideTable) -> Counts:
     extra = [name for name in slides.columns if name not in (*FIRST, *LAST) and not set(name) & set("=!")]
     counts = {}
     for column in (*FIRST, *extra, *LAST):
-        codes, values = slides.codes(column)
+        codes, values = slides.numbered(column)
         if not values:
             continue
         numbers = np.bincount(codes[slides.alive] + 1, minlength=len(values) + 1).tolist()

@@ -48,7 +48,7 @@ class Codebook(nn.Module):
         Returns
         -------
         Tensor of int64, shape (n, h, w)
-            Codes before semantic re-ordering.
+            SplitBarcodes before semantic re-ordering.
         """
         words = self.embedding.weight
         flat = z.permute(0, 2, 3, 1).reshape(-1, words.shape[1])

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from napari_fish.store.protocol import Store
 from napari_fish.store.sqlite.schema import FILE as TRUTH
 
@@ -38,9 +38,9 @@ def content_of(store: Store) -> list[str | int]:
     A database built anew in its place has another identity, every change another generation. Copies of a folder share
     both and may go different ways from there; the file that was written last tells them apart.
     """
-    if isinstance(store, DiskStore) and store.truth.identity:
+    if isinstance(store, SnapshotStore) and store.catalogue.identity:
         file = (store.folder / TRUTH).stat()
-        return [store.truth.identity, store.truth.generation, file.st_size, file.st_mtime_ns]
+        return [store.catalogue.identity, store.catalogue.generation, file.st_size, file.st_mtime_ns]
     return [store.digest()]
 
 

@@ -49,15 +49,15 @@ def choose_questions(
                 raise FishError(f"No column {column!r} in this database; there are: {known}.")
     check_values(store.slides, params.where)
     check_values(source.slides, params.query_where)
-    codes, values = source.slides.codes(params.target)
-    labels = list(store.slides.codes(params.target)[1])
+    codes, values = source.slides.numbered(params.target)
+    labels = list(store.slides.numbered(params.target)[1])
     numbers = {label.casefold(): i for i, label in enumerate(labels)}
     for value in values:
         if value.casefold() not in numbers:
             numbers[value.casefold()] = len(labels)
             labels.append(value)
     to_label = np.array([numbers[value.casefold()] for value in values] or [0], np.int64)
-    wanted = slide_mask(source.slides, params.query_where) & (source.mosaics_per_slide > 0)
+    wanted = slide_mask(source.slides, params.query_where) & (source.patches_per_slide > 0)
     unlabelled = int((wanted & (codes < 0)).sum())
     chosen = np.flatnonzero(wanted & (codes >= 0))
     if not len(chosen):
@@ -106,7 +106,7 @@ def queries_of(source: Store, questions: Questions) -> list[Query]:
     found = []
     for i in range(len(questions)):
         row = int(questions.rows[i])
-        rows = np.array([row]) if row >= 0 else source.mosaic_rows(int(questions.slides[i]))
+        rows = np.array([row]) if row >= 0 else source.patch_rows(int(questions.slides[i]))
         keys, barcodes = source.encoded(rows)
         nowhere = np.zeros((len(rows), 4), np.int32)
         found.append(
@@ -160,7 +160,7 @@ class Asker:
     def _ask_slides(self, questions: Questions, queries: Sequence[Query], p: SearchParams) -> Answers:
         found = search_many(self.store, queries, p)
         masks = [self._mask(query, p) for query in queries]
-        given = self.store.mosaics_per_slide > 0
+        given = self.store.patches_per_slide > 0
         n, depth = len(queries), p.k
         slides, rows, asked = (np.full((n, depth), -1, np.int64) for _ in range(3))
         distances = np.full((n, depth), np.nan)
@@ -216,7 +216,7 @@ class Asker:
             np.where(there, 0, -1),
             ranked,
             np.array([allowed_rows(self.store, mask) for mask in masks], np.int64),
-            self._relevant(questions, masks, p, self.store.mosaics_per_slide),
+            self._relevant(questions, masks, p, self.store.patches_per_slide),
             np.ones(n, np.int64),
             (ranked > 0).astype(np.int64),
         )
@@ -233,7 +233,7 @@ class Asker:
     def _relevant(
         self, questions: Questions, masks: Sequence[Mask], p: SearchParams, size: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        codes, _ = self.store.slides.codes(p.target)
+        codes, _ = self.store.slides.numbered(p.target)
         return np.array(
             [
                 int(size[mask & (codes == own)].sum())

@@ -18,7 +18,7 @@ from napari_fish.evaluate.asking.answers import Answers, Questions
 from napari_fish.evaluate.asking.questions import Asker
 from napari_fish.evaluate.params import Level
 from napari_fish.search.params import SearchParams
-from napari_fish.store import DiskStore
+from napari_fish.store import SnapshotStore
 from napari_fish.store.protocol import Store
 
 Progress = Callable[[int, int], None]
@@ -105,7 +105,7 @@ def ask_all(
 def _tasks(source: Store, questions: Questions, ways: Sequence[SearchParams], level: Level) -> list[Task]:
     sizes = np.ones(len(questions), np.int64)
     if level == "slide":
-        sizes = source.mosaics_per_slide[questions.slides]
+        sizes = source.patches_per_slide[questions.slides]
     of_batch = (np.cumsum(sizes) - sizes) // BATCH_MOSAICS
     batches = [np.flatnonzero(of_batch == number).tolist() for number in np.unique(of_batch)]
     return [
@@ -134,8 +134,8 @@ def _run(
         if (
             jobs > 1
             and rest > worth_seconds
-            and isinstance(store, DiskStore)
-            and isinstance(source, DiskStore)
+            and isinstance(store, SnapshotStore)
+            and isinstance(source, SnapshotStore)
         ):
             yield from _in_processes(store, source, asker, left, jobs, should_stop)
             return
@@ -144,8 +144,8 @@ def _run(
 
 
 def _in_processes(
-    store: DiskStore,
-    source: DiskStore,
+    store: SnapshotStore,
+    source: SnapshotStore,
     asker: Asker,
     tasks: Sequence[Task],
     jobs: int,
@@ -159,8 +159,8 @@ def _in_processes(
 
     helps = threading.current_thread() is threading.main_thread()
     others = jobs - 1 if helps else jobs
-    where = (store.folder.resolve(), store.truth.generation)
-    asked = (source.folder.resolve(), source.truth.generation)
+    where = (store.folder.resolve(), store.catalogue.generation)
+    asked = (source.folder.resolve(), source.catalogue.generation)
     executor = get_reusable_executor(max_workers=others, env=dict.fromkeys(THREADS, "1"))
     left, given = deque(enumerate(tasks)), set[Future[tuple[int, Answers]]]()
     try:
@@ -196,9 +196,9 @@ def _opened(where: tuple[Path, int], asked: tuple[Path, int]) -> Asker:
     return Asker(store, store if asked == where else _open(*asked))
 
 
-def _open(folder: Path, generation: int) -> DiskStore:
-    store = DiskStore(folder)
-    if store.truth.generation != generation:
+def _open(folder: Path, generation: int) -> SnapshotStore:
+    store = SnapshotStore(folder)
+    if store.catalogue.generation != generation:
         store.close()
         raise FishError(f"{folder}: was changed while it was evaluated; run the evaluation again.")
     return store

@@ -14,9 +14,9 @@ from napari_fish.index.hamming import distance_from, keep_if_near, near_rows, ro
 from napari_fish.index.simd import eight_columns, popcount, prefetch
 from napari_fish.index.veb.words import lowest
 
-# Centres compared in full: so many for each cell that is wanted, and never fewer than so many.
+# Centres compared in full: so many for each cluster that is wanted, and never fewer than so many.
 CENTRES_A_PROBE, FEWEST_CENTRES = 4, 64
-# Rows of a cell whose second halves are compared at once.
+# Rows of a cluster whose second halves are compared at once.
 STRETCH = 1024
 _NO_MASK = np.empty(0, np.bool_)
 
@@ -43,9 +43,9 @@ def _near_columns(
 @njit(nogil=True, cache=True)
 def _nearest_centres(
     planes: NDArray[np.uint64], query: Barcodes, first: int, wanted: int, tally: NDArray[np.int64],
-    cells: NDArray[np.int64], near: NDArray[np.int32], block: NDArray[np.int32],
+    clusters: NDArray[np.int64], near: NDArray[np.int32], block: NDArray[np.int32],
 ) -> Any:  # fmt: skip
-    """Write the cells whose centres are nearest, by a few words, to ``cells``; return how many, at least those wanted."""
+    """Write the clusters whose centres are nearest, by a few words, to ``clusters``; return how many, at least those wanted."""
     n, within, reach = 0, 0, 64 * len(planes)
     tally[:] = 0
     for begin in range(0, planes.shape[1], 64):
@@ -53,7 +53,7 @@ def _nearest_centres(
         while hits:
             i = lowest(hits)
             hits &= hits - 1
-            cells[n], near[n] = begin + i, block[i]
+            clusters[n], near[n] = begin + i, block[i]
             n += 1
             tally[block[i]] += 1
             within += 1
@@ -63,7 +63,7 @@ def _nearest_centres(
             reach -= 1
     kept = 0
     for i in range(n):
-        cells[kept] = cells[i]
+        clusters[kept] = clusters[i]
         kept += near[i] <= reach
     return kept
 
@@ -118,7 +118,7 @@ def _read(
     query: Barcodes, mine: NDArray[np.bool_], reach: int, is_bound: bool, rows: NDArray[np.int64],
     near: NDArray[np.int32], n: int, out: NDArray[np.int32], hits: NDArray[np.int32],
 ) -> Any:  # fmt: skip
-    """Add the rows of a cell whose second halves are within reach to a list; return its length.
+    """Add the rows of a cluster whose second halves are within reach to a list; return its length.
 
     Where little is within reach, memory is asked for the first halves of it.
     """
@@ -141,43 +141,43 @@ def search_many(
     allowed: NDArray[np.bool_], which: NDArray[np.int64], probes: int, depth: float, reaches: NDArray[np.int64],
     radius: int, k: int,
 ) -> Any:  # fmt: skip
-    """Search for each query; a part is (cell starts, rows in cell order, head, tail, place, slides).
+    """Search for each query; a part is (cluster starts, rows in cluster order, head, tail, place, slides).
 
-    Cells come nearest first, and what is found in one shrinks the reach in later ones. The tails of the main part lie in
-    cell order. First halves of rows are compared after the next cell was read: by then they have come from memory.
+    Clusters come nearest first, and what is found in one shrinks the reach in later ones. The tails of the main part lie in
+    cluster order. First halves of rows are compared after the next cluster was read: by then they have come from memory.
     """
     starts, of_place, head, tail, _, slides = main
     more_starts, more_of_place, more_head, more_tail, more_place, more_slides = delta
-    n, first_more, n_cells = len(queries), len(head), len(centres)
+    n, first_more, n_clusters = len(queries), len(head), len(centres)
     best = np.full((n, k), radius + 1, np.int32)
     best_rows = np.zeros((n, k), np.int64)
     counts = np.zeros(n, np.int64)
-    probes = min(probes, n_cells)
-    wanted = min(n_cells, max(FEWEST_CENTRES, CENTRES_A_PROBE * probes))
-    cells, from_centre = np.empty(n_cells, np.int64), np.empty(n_cells, np.int32)
+    probes = min(probes, n_clusters)
+    wanted = min(n_clusters, max(FEWEST_CENTRES, CENTRES_A_PROBE * probes))
+    clusters, from_centre = np.empty(n_clusters, np.int64), np.empty(n_clusters, np.int32)
     order, order_near = np.empty(probes, np.int64), np.empty(probes, np.int32)
     buckets, tally = np.empty(64 * centres.shape[1] + 2, np.int64), np.empty(64 * len(planes) + 2, np.int64)
     block, hits = np.empty(STRETCH, np.int32), np.empty(STRETCH, np.int32)
     largest = 1
-    for cell in range(n_cells):
-        largest = max(largest, starts[cell + 1] - starts[cell])
-    # The rows of two cells, and one more that is written but not kept.
+    for cluster in range(n_clusters):
+        largest = max(largest, starts[cluster + 1] - starts[cluster])
+    # The rows of two clusters, and one more that is written but not kept.
     rows, near = np.empty(2 * largest + 1, np.int64), np.empty(2 * largest + 1, np.int32)
     sorted_rows, sorted_near = np.empty(largest, np.int64), np.empty(largest, np.int32)
     for q in range(n):
         query, count, waiting = queries[q], 0, 0
         mine = allowed[which[q]] if len(allowed) else _NO_MASK
-        some = _nearest_centres(planes, query, head.shape[1], wanted, tally, cells, from_centre, block)
+        some = _nearest_centres(planes, query, head.shape[1], wanted, tally, clusters, from_centre, block)
         for i in range(some):
-            from_centre[i] = row_distance(centres, cells[i], query)
-        _nearest_first(cells, from_centre, some, probes, buckets, order, order_near)
+            from_centre[i] = row_distance(centres, clusters[i], query)
+        _nearest_first(clusters, from_centre, some, probes, buckets, order, order_near)
         for i in range(probes):
-            cell = order[i]
+            cluster = order[i]
             # The farthest from the centre lie first.
-            first = starts[cell] + np.int64((1 - depth) * (starts[cell + 1] - starts[cell]))
+            first = starts[cluster] + np.int64((1 - depth) * (starts[cluster + 1] - starts[cluster]))
             reach = reaches[min(best[q, k - 1], radius)]
             length = _read(
-                head, tail, of_place, slides, first, starts[cell + 1], query, mine, reach, count == k, rows, near,
+                head, tail, of_place, slides, first, starts[cluster + 1], query, mine, reach, count == k, rows, near,
                 waiting, block, hits,
             )  # fmt: skip
             if count < k and waiting == 0 and length:
@@ -194,7 +194,7 @@ def search_many(
             waiting = max(length - done, 0)
             for j in range(waiting):
                 rows[j], near[j] = rows[done + j], near[done + j]
-            for at in range(more_starts[cell], more_starts[cell + 1]):
+            for at in range(more_starts[cluster], more_starts[cluster + 1]):
                 row = more_of_place[at]
                 if not len(mine) or mine[more_slides[row]]:
                     distance = code_distance(more_head, more_tail, more_place, row, query)

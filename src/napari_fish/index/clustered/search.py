@@ -1,7 +1,7 @@
-"""Search in the nearest cells: an ordered key and a fixed budget of contiguous reads, as in guided search.
+"""Search in the nearest clusters: an ordered key and a fixed budget of contiguous reads, as in guided search.
 
-The key is the cell of a clustering of the barcodes, so near in key means near in Hamming distance. The second halves of
-barcodes lie cell by cell and are read from end to end; the first half of a row is fetched as long as the second leaves it
+The key is the cluster of a clustering of the barcodes, so near in key means near in Hamming distance. The second halves of
+barcodes lie cluster by cluster and are read from end to end; the first half of a row is fetched as long as the second leaves it
 a chance to be nearer than what was found.
 """
 
@@ -24,14 +24,14 @@ from napari_fish.index.arrays import (
     frozen,
     in_threads,
 )
-from napari_fish.index.barcodes import Codes, Room, half, in_memory
+from napari_fish.index.barcodes import Room, SplitBarcodes, half, in_memory
 from napari_fish.index.clustered.kernel import search_many
 from napari_fish.index.exact.search import Block
 from napari_fish.index.hamming import pair_distances
-from napari_fish.index.kmeans import CellFinder, CellPart, binary_kmeans
+from napari_fish.index.kmeans import ClusterFinder, ClusterPart, binary_kmeans
 from napari_fish.index.segment import Segment
 
-# Rows that are compared with the centre of their cell, to learn what their second halves say of the whole.
+# Rows that are compared with the centre of their cluster, to learn what their second halves say of the whole.
 PAIRS = 256
 # Words of the second halves of centres by which the nearest ones are chosen.
 PLANES = 4
@@ -40,31 +40,31 @@ _CHUNK = 1 << 17
 
 @dataclass(frozen=True)
 class ClusterParams:
-    """How cells are made and searched.
+    """How clusters are made and searched.
 
     Attributes
     ----------
-    cells
-        Number of cells; None for 4 times the square root of the number of mosaics.
+    clusters
+        Number of clusters; None for 4 times the square root of the number of mosaics.
     sample
-        Barcodes per cell that the clustering is trained on.
+        Barcodes per cluster that the clustering is trained on.
     rounds
         Rounds of k-means.
     seed
         Where k-means begins.
     probes
-        Cells searched for a query, the nearest first.
+        Clusters searched for a query, the nearest first.
     margin
         Rows are compared in full unless their second half says, by more than so many standard deviations, that they are
-        too far; infinite for all rows of the cells searched.
+        too far; infinite for all rows of the clusters searched.
     depth
-        Share of each cell that is searched, the rows nearest to its centre: the others are hardly anybody's neighbours.
+        Share of each cluster that is searched, the rows nearest to its centre: the others are hardly anybody's neighbours.
 
-    Margin and depth are for 16 probes. Those who look into more cells want more of the neighbours, so each doubling adds a
+    Margin and depth are for 16 probes. Those who look into more clusters want more of the neighbours, so each doubling adds a
     quarter to the margin and an eighth to the depth; each halving takes as much away.
     """
 
-    cells: int | None = None
+    clusters: int | None = None
     sample: int = 40
     rounds: int = 8
     seed: int = 0
@@ -74,81 +74,83 @@ class ClusterParams:
 
 
 class ClusteredIndex:
-    """Cells over a main segment and a small later one.
+    """Clusters over a main segment and a small later one.
 
     Parameters
     ----------
-    centres : uint64, shape (n_cells, words)
-        Cell centres.
-    main, cells
-        Mosaics in key order, their barcodes in two pieces, the second ones in cell order; and that order.
-    delta, delta_cells
-        Later mosaics, and their rows in cell order; none where not given.
+    centres : uint64, shape (n_clusters, words)
+        Cluster centres.
+    main, clusters
+        Mosaics in key order, their barcodes in two pieces, the second ones in cluster order; and that order.
+    delta, delta_clusters
+        Later mosaics, and their rows in cluster order; none where not given.
     finder
-        Finds cells; made here where not given.
+        Finds clusters; made here where not given.
     """
 
     def __init__(
         self,
         centres: ArrayLike,
         main: Segment,
-        cells: CellPart,
+        clusters: ClusterPart,
         delta: Segment | None = None,
-        delta_cells: CellPart | None = None,
-        finder: CellFinder | None = None,
+        delta_clusters: ClusterPart | None = None,
+        finder: ClusterFinder | None = None,
     ) -> None:
         self.centres: Barcodes = frozen(centres, np.uint64, 2)
-        self.main, self.cells = main, cells
+        self.main, self.clusters = main, clusters
         self.delta = delta if delta is not None else Segment.empty(main.words)
-        self.delta_cells = delta_cells or CellPart.of(len(self.centres), np.empty(0, np.int32))
+        self.delta_clusters = delta_clusters or ClusterPart.of(len(self.centres), np.empty(0, np.int32))
         self._check()
-        self.finder = finder or CellFinder(self.centres)
+        self.finder = finder or ClusterFinder(self.centres)
         self._parts = tuple(
             (part.starts, part.rows, *segment.codes.arrays, segment.slides)
-            for segment, part in ((self.main, self.cells), (self.delta, self.delta_cells))
+            for segment, part in ((self.main, self.clusters), (self.delta, self.delta_clusters))
         )
 
     def _check(self) -> None:
-        """Refuse cells that are not those of the segments: a kernel would read and write where nothing is."""
-        n_cells, words = self.centres.shape
+        """Refuse clusters that are not those of the segments: a kernel would read and write where nothing is."""
+        n_clusters, words = self.centres.shape
         in_two = self.main.codes.tail.shape == (len(self.main), words - half(words))
         if words != self.main.words or words != self.delta.words or not in_two:
             raise DatabaseError("Centres and barcodes have not the same words.")
-        for segment, part in ((self.main, self.cells), (self.delta, self.delta_cells)):
-            if len(part.starts) != n_cells + 1 or len(part.rows) != len(segment):
-                raise DatabaseError("Cells, centres and rows do not fit each other.")
+        for segment, part in ((self.main, self.clusters), (self.delta, self.delta_clusters)):
+            if len(part.starts) != n_clusters + 1 or len(part.rows) != len(segment):
+                raise DatabaseError("Clusters, centres and rows do not fit each other.")
 
     @classmethod
     def train(
         cls, main: Segment, params: ClusterParams | None = None, *, threads: int = 1, room: Room = in_memory
     ) -> ClusteredIndex:
-        """Make cells for a segment; the same segment gives the same cells.
+        """Make clusters for a segment; the same segment gives the same clusters.
 
         Parameters
         ----------
         main
             Mosaics in key order; those of the index are the same with their barcodes in two pieces.
         params, threads
-            How cells are made, and by how many threads.
+            How clusters are made, and by how many threads.
         room
             Where the pieces come to lie.
         """
         p = params or ClusterParams()
-        n_cells = p.cells or max(1, round(4 * len(main) ** 0.5))
-        size = min(len(main), p.sample * n_cells)
+        n_clusters = p.clusters or max(1, round(4 * len(main) ** 0.5))
+        size = min(len(main), p.sample * n_clusters)
         centres = np.zeros((1, main.words), np.uint64)
         if size:
             chosen = np.sort(np.random.default_rng(p.seed).choice(len(main), size, replace=False))
             sample = main.codes[chosen]
-            centres = binary_kmeans(sample, n_cells, seed=p.seed, rounds=p.rounds, threads=threads)
-        finder = CellFinder(centres)
-        cells = CellPart.of(len(centres), *_cells_of(main.codes, finder, threads))
-        return cls(centres, main.split(cells.rows, room), cells, finder=finder)
+            centres = binary_kmeans(sample, n_clusters, seed=p.seed, rounds=p.rounds, threads=threads)
+        finder = ClusterFinder(centres)
+        clusters = ClusterPart.of(len(centres), *_clusters_of(main.codes, finder, threads))
+        return cls(centres, main.split(clusters.rows, room), clusters, finder=finder)
 
-    def with_delta(self, delta: Segment, cell: NDArray[np.int32] | None = None) -> ClusteredIndex:
-        """Return the same index with another later segment; the cells of its rows, shape (n,), are found where not given."""
-        cells = CellPart.of(len(self.centres), self.finder(delta.codes[:])[0] if cell is None else cell)
-        later = ClusteredIndex(self.centres, self.main, self.cells, delta, cells, self.finder)
+    def with_delta(self, delta: Segment, cluster: NDArray[np.int32] | None = None) -> ClusteredIndex:
+        """Return the same index with another later segment; the clusters of its rows, shape (n,), are found where not given."""
+        clusters = ClusterPart.of(
+            len(self.centres), self.finder(delta.codes[:])[0] if cluster is None else cluster
+        )
+        later = ClusteredIndex(self.centres, self.main, self.clusters, delta, clusters, self.finder)
         # What was learned of the main part still holds.
         later.__dict__ |= {
             name: self.__dict__[name] for name in ("_planes", "_ratio") if name in self.__dict__
@@ -158,7 +160,7 @@ class ClusteredIndex:
     @property
     def block(self) -> Block:
         """What exact search reads of the main segment."""
-        return self.main.block._replace(centres=self.centres, cells=self.cells)
+        return self.main.block._replace(centres=self.centres, clusters=self.clusters)
 
     @cached_property
     def _planes(self) -> NDArray[np.uint64]:
@@ -174,8 +176,8 @@ class ClusteredIndex:
         """Bits in which near barcodes differ, for each bit in which their second halves do."""
         codes, n = self.main.codes, len(self.main)
         some = np.linspace(0, n - 1, min(PAIRS, n)).astype(np.int64)
-        centres = self.centres[np.searchsorted(self.cells.starts, some, "right") - 1]
-        whole = pair_distances(codes[self.cells.rows[some]], centres).sum()
+        centres = self.centres[np.searchsorted(self.clusters.starts, some, "right") - 1]
+        whole = pair_distances(codes[self.clusters.rows[some]], centres).sum()
         half = pair_distances(codes.tail[some], centres[:, codes.head.shape[1] :]).sum()
         return float(whole / half) if half else self.main.words / max(1, codes.tail.shape[1])
 
@@ -192,7 +194,7 @@ class ClusteredIndex:
         which: ArrayLike | None = None,
         threads: int = 1,
     ) -> NeighbourLists:
-        """Find neighbours of each barcode in the nearest cells.
+        """Find neighbours of each barcode in the nearest clusters.
 
         Parameters
         ----------
@@ -226,11 +228,13 @@ class ClusteredIndex:
         return NeighbourLists.joined(in_threads(work, len(codes), threads))
 
 
-def _cells_of(codes: Codes, finder: CellFinder, threads: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Ask for the cell of each row; barcodes in two pieces are put together a few at a time."""
+def _clusters_of(
+    codes: SplitBarcodes, finder: ClusterFinder, threads: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Ask for the cluster of each row; barcodes in two pieces are put together a few at a time."""
     parts = [finder(codes[at : at + _CHUNK], threads) for at in range(0, max(1, len(codes)), _CHUNK)]
-    cell, near = (np.concatenate(some) for some in zip(*parts, strict=True))
-    return cell, near
+    cluster, near = (np.concatenate(some) for some in zip(*parts, strict=True))
+    return cluster, near
 
 
 def reaches(bits: int, part: int, ratio: float, margin: float) -> NDArray[np.int64]:

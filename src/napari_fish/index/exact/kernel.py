@@ -1,7 +1,7 @@
-"""The kernel of exact search in cells: those that cannot hold anything near enough are not read.
+"""The kernel of exact search in clusters: those that cannot hold anything near enough are not read.
 
-A row is at least as far from a query as its cell's centre is, less its own distance from the centre (the triangle
-inequality). Rows of a cell lie farthest from the centre first, so what may be near enough is the beginning of a cell, or
+A row is at least as far from a query as its cluster's centre is, less its own distance from the centre (the triangle
+inequality). Rows of a cluster lie farthest from the centre first, so what may be near enough is the beginning of a cluster, or
 nothing of it. The same holds for each half of the barcodes: where the second half of a row was compared, the centre says how near the
 first can be at best.
 """
@@ -19,30 +19,30 @@ from napari_fish.index.barcodes import AHEAD
 from napari_fish.index.hamming import distance_from, distances_into, keep_if_near, near_rows
 from napari_fish.index.simd import popcount, prefetch
 
-# Cells that are looked into first, for each query: what is found there leaves out most of the others.
+# Clusters that are looked into first, for each query: what is found there leaves out most of the others.
 FIRST = 8
-# From so many queries on that a cell cannot be left out for, its barcodes are put together once for all of them.
+# From so many queries on that a cluster cannot be left out for, its barcodes are put together once for all of them.
 SHARED = 4
 # Rows compared at once.
 STRETCH = 512
-# Of a cell that is done.
+# Of a cluster that is done.
 _DONE = 2**30
 _NO_MASK = np.empty(0, np.bool_)
 
 
 @njit(nogil=True, cache=True)
 def _nearest(distances: NDArray[np.int32], n: int, order: NDArray[np.int64]) -> Any:
-    """Write the cells with the least distances to ``order``, nearest first; return how many."""
+    """Write the clusters with the least distances to ``order``, nearest first; return how many."""
     found, last = 0, len(order) - 1
-    for cell in range(n):
-        if found > last and distances[cell] >= distances[order[last]]:
+    for cluster in range(n):
+        if found > last and distances[cluster] >= distances[order[last]]:
             continue
         at = min(found, last)
         found = min(found + 1, last + 1)
-        while at > 0 and distances[order[at - 1]] > distances[cell]:
+        while at > 0 and distances[order[at - 1]] > distances[cluster]:
             order[at] = order[at - 1]
             at -= 1
-        order[at] = cell
+        order[at] = cluster
     return found
 
 
@@ -84,7 +84,7 @@ def _look_into(
     radius: int, best: NDArray[np.int32], best_rows: NDArray[np.int64], count: int, near: NDArray[np.int32], hits: NDArray[np.int32],
     from_centre: NDArray[np.int32],
 ) -> Any:  # fmt: skip
-    """Offer some rows of a cell to one query's k best; first halves are fetched where the second ones leave a chance."""
+    """Offer some rows of a cluster to one query's k best; first halves are fetched where the second ones leave a chance."""
     k, words = len(best), head.shape[1]
     away = _apart(centre, query, words)
     for begin in range(start, stop, STRETCH):
@@ -116,7 +116,7 @@ def _look_into(
 def _whole_rows(
     head: Barcodes, tail: Barcodes, of_place: NDArray[np.int32], begin: int, end: int, whole: Barcodes
 ) -> None:  # fmt: skip
-    """Write the whole barcodes of some rows of a cell."""
+    """Write the whole barcodes of some rows of a cluster."""
     words = head.shape[1]
     for place in range(begin, end):
         prefetch(head, of_place[min(place + AHEAD, end - 1)], 0)
@@ -128,35 +128,35 @@ def _whole_rows(
 
 
 @njit(nogil=True, cache=True)
-def k_best_in_cells(
+def k_best_in_clusters(
     head: Barcodes, tail: Barcodes, of_place: NDArray[np.int32], starts: NDArray[np.int32], far: NDArray[np.uint16],
-    centres: Barcodes, slides: NDArray[np.int32], first_cell: int, last_cell: int, first_row: int, queries: Barcodes,
+    centres: Barcodes, slides: NDArray[np.int32], first_cluster: int, last_cluster: int, first_row: int, queries: Barcodes,
     allowed: NDArray[np.bool_], which: NDArray[np.int64], radius: int, best: NDArray[np.int32],
     best_rows: NDArray[np.int64], counts: NDArray[np.int64],
 ) -> None:  # fmt: skip
-    """Offer the rows of cells ``first_cell:last_cell`` to every query's k best."""
-    n, n_cells, k = len(queries), last_cell - first_cell, best.shape[1]
+    """Offer the rows of clusters ``first_cluster:last_cluster`` to every query's k best."""
+    n, n_clusters, k = len(queries), last_cluster - first_cluster, best.shape[1]
     near, hits = np.empty(STRETCH, np.int32), np.empty(STRETCH, np.int32)
     from_centre = np.empty(STRETCH, np.int32)
-    away = np.empty((n_cells, n), np.int32)
-    distances, order = np.empty(n_cells, np.int32), np.empty(min(FIRST, n_cells), np.int64)
+    away = np.empty((n_clusters, n), np.int32)
+    distances, order = np.empty(n_clusters, np.int32), np.empty(min(FIRST, n_clusters), np.int64)
     for q in range(n):
         mine = allowed[which[q]] if len(allowed) else _NO_MASK
-        distances_into(centres, first_cell, last_cell, queries[q], 0, distances)
+        distances_into(centres, first_cluster, last_cluster, queries[q], 0, distances)
         away[:, q] = distances
-        for i in range(_nearest(distances, n_cells, order)):
-            cell = first_cell + order[i]
+        for i in range(_nearest(distances, n_clusters, order)):
+            cluster = first_cluster + order[i]
             bound = min(best[q, k - 1], radius)
-            end = _not_nearer(far, starts[cell], starts[cell + 1], away[order[i], q] - bound)
+            end = _not_nearer(far, starts[cluster], starts[cluster + 1], away[order[i], q] - bound)
             counts[q] = _look_into(
-                head, tail, of_place, far, slides, starts[cell], end, centres[cell], queries[q], mine,
+                head, tail, of_place, far, slides, starts[cluster], end, centres[cluster], queries[q], mine,
                 first_row, radius, best[q], best_rows[q], counts[q], near, hits, from_centre,
             )  # fmt: skip
             away[order[i], q] = _DONE
     whole = np.empty((STRETCH if n >= SHARED else 0, centres.shape[1]), np.uint64)
     asking, ends = np.empty(n, np.int64), np.empty(n, np.int64)
-    for i in range(n_cells):
-        start, stop = starts[first_cell + i], starts[first_cell + i + 1]
+    for i in range(n_clusters):
+        start, stop = starts[first_cluster + i], starts[first_cluster + i + 1]
         if start == stop:
             continue
         some, longest, widest = 0, start, np.int64(far[start])
@@ -171,7 +171,7 @@ def k_best_in_cells(
                 q = asking[j]
                 mine = allowed[which[q]] if len(allowed) else _NO_MASK
                 counts[q] = _look_into(
-                    head, tail, of_place, far, slides, start, ends[j], centres[first_cell + i], queries[q], mine,
+                    head, tail, of_place, far, slides, start, ends[j], centres[first_cluster + i], queries[q], mine,
                     first_row, radius, best[q], best_rows[q], counts[q], near, hits, from_centre,
                 )  # fmt: skip
             continue

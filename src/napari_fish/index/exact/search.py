@@ -1,4 +1,4 @@
-"""The nearest of all barcodes: compared one and all, or in cells, where most can be left out."""
+"""The nearest of all barcodes: compared one and all, or in clusters, where most can be left out."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from napari_fish.index.arrays import (
     frozen,
     in_threads,
 )
-from napari_fish.index.barcodes import Codes, code_distance, near_codes
-from napari_fish.index.exact.kernel import k_best_in_cells
+from napari_fish.index.barcodes import SplitBarcodes, code_distance, near_codes
+from napari_fish.index.exact.kernel import k_best_in_clusters
 from napari_fish.index.hamming import BLOCK, keep_if_near
-from napari_fish.index.kmeans import CellPart
+from napari_fish.index.kmeans import ClusterPart
 
 # Below this many rows a thread costs more than it saves.
 ROWS_A_THREAD = 4096
 # From this share of wanted rows on, a block is compared as a whole.
 WHOLE = 0.5
-# Where masks leave so few slides, leaping from one of their rows to the next is faster than leaving out cells.
+# Where masks leave so few slides, leaping from one of their rows to the next is faster than leaving out clusters.
 NARROW = 1 / 50
 # Entries of a table of distances between queries and centres: they bound the memory a batch takes.
 AWAY = 1 << 22
@@ -42,7 +42,7 @@ _Best = tuple[Distances, Rows, NDArray[np.int64]]
 
 
 class Block(NamedTuple):
-    """Consecutive rows, and how they lie in cells where they do.
+    """Consecutive rows, and how they lie in clusters where they do.
 
     Attributes
     ----------
@@ -50,16 +50,16 @@ class Block(NamedTuple):
         Their barcodes; an array of shape (n, words) will do.
     slides : int32, shape (n,)
         The slide of each.
-    centres : uint64, shape (n_cells, words)
-        Of the cells in whose order the second halves of the barcodes lie.
-    cells
-        The rows in cell order.
+    centres : uint64, shape (n_clusters, words)
+        Of the clusters in whose order the second halves of the barcodes lie.
+    clusters
+        The rows in cluster order.
     """
 
-    codes: Codes | ArrayLike
+    codes: SplitBarcodes | ArrayLike
     slides: NDArray[np.int32]
     centres: Barcodes = NO_CENTRES
-    cells: CellPart | None = None
+    clusters: ClusterPart | None = None
 
 
 @njit(nogil=True, cache=True)
@@ -102,7 +102,7 @@ def k_best(
 
 
 def exact_neighbours(
-    blocks: Iterable[Block | tuple[Codes | ArrayLike, NDArray[np.int32]]],
+    blocks: Iterable[Block | tuple[SplitBarcodes | ArrayLike, NDArray[np.int32]]],
     queries: ArrayLike,
     *,
     k: int = 50,
@@ -143,7 +143,9 @@ def exact_neighbours(
     found: list[_Best] = []
     first = 0
     for block in (Block(*some) for some in blocks):
-        found += asked.of_cells(block, first) if block.cells and not narrow else asked.of_rows(block, first)
+        found += (
+            asked.of_clusters(block, first) if block.clusters and not narrow else asked.of_rows(block, first)
+        )
         first += len(block.slides)
     return merged(found, len(codes), k)
 
@@ -160,7 +162,7 @@ class _Asked:
 
     def of_rows(self, block: Block, first: int) -> list[_Best]:
         """Compare all rows, those of other slides than wanted excepted."""
-        codes, slides = Codes.whole(block.codes), frozen(block.slides, np.int32)
+        codes, slides = SplitBarcodes.whole(block.codes), frozen(block.slides, np.int32)
         queries = as_barcodes(self.queries, codes.words)
         union: Mask = np.logical_or.reduce(self.masks.allowed, axis=0)
         wanted = frozen(union[:0] if union.all() else union, np.bool_)
@@ -173,17 +175,21 @@ class _Asked:
 
         return self._in_threads(scan, len(codes), len(codes))
 
-    def of_cells(self, block: Block, first: int) -> list[_Best]:
+    def of_clusters(self, block: Block, first: int) -> list[_Best]:
         """Compare all rows that may be near enough."""
-        codes, slides, cells = Codes.whole(block.codes), frozen(block.slides, np.int32), block.cells
-        assert cells is not None
+        codes, slides, clusters = (
+            SplitBarcodes.whole(block.codes),
+            frozen(block.slides, np.int32),
+            block.clusters,
+        )
+        assert clusters is not None
         queries, centres = as_barcodes(self.queries, codes.words), frozen(block.centres, np.uint64, 2)
 
         def look(start: int, stop: int, best: _Best) -> None:
             some = max(1, AWAY // (stop - start))
             for at in (slice(i, i + some) for i in range(0, len(queries), some)):
-                k_best_in_cells(
-                    codes.head, codes.tail, cells.rows, cells.starts, cells.far, centres, slides, start, stop, first,
+                k_best_in_clusters(
+                    codes.head, codes.tail, clusters.rows, clusters.starts, clusters.far, centres, slides, start, stop, first,
                     queries[at], self.masks.allowed, self.masks.which[at], self.reach, *(table[at] for table in best),
                 )  # fmt: skip
 

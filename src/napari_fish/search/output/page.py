@@ -13,7 +13,7 @@ from napari_fish.search.verdict import notes_of
 
 _MODES = {
     "exact": "exact (every mosaic of the database compared)",
-    "clustered": "clustered (the nearest cells compared)",
+    "clustered": "clustered (the nearest clusters compared)",
     "guided": "guided (the paper's walks along the index)",
     "released": "released (as the published program walks)",
 }

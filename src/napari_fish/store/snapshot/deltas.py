@@ -14,7 +14,7 @@ from napari_fish.store.records import Mosaics
 from napari_fish.store.snapshot.files import Part, PartWriter, SnapshotError, open_part
 from napari_fish.store.snapshot.fitting import delta_misfit
 from napari_fish.store.snapshot.main_part import MAIN
-from napari_fish.store.sqlite.catalogue import IDENTITY, Truth
+from napari_fish.store.sqlite.catalogue import IDENTITY, SqliteCatalogue
 
 _DELTA = ("keys", "barcodes", "numbers", "boxes", "slides")
 
@@ -42,11 +42,11 @@ class Delta:
     identity: str
 
     @classmethod
-    def from_truth(cls, truth: Truth, after: int) -> Delta:
+    def from_truth(cls, catalogue: SqliteCatalogue, after: int) -> Delta:
         """Read what came after a generation."""
-        generation = truth.generation
-        slides = np.fromiter(truth.numbers(after), np.int64)
-        return cls(truth.mosaics(after), slides, after, generation, truth.identity)
+        generation = catalogue.generation
+        slides = np.fromiter(catalogue.numbers(after), np.int64)
+        return cls(catalogue.mosaics(after), slides, after, generation, catalogue.identity)
 
     @classmethod
     def joined(cls, deltas: Sequence[Delta]) -> Delta:
@@ -94,14 +94,14 @@ def part_folders(folder: Path) -> list[tuple[int, int, Path]]:
     return found
 
 
-def open_deltas(folder: Path, truth: Truth, after: int, highest: int = -1) -> list[Delta]:
-    """Open the deltas that follow one another without a gap from one generation, at most until the truth's.
+def open_deltas(folder: Path, catalogue: SqliteCatalogue, after: int, highest: int = -1) -> list[Delta]:
+    """Open the deltas that follow one another without a gap from one generation, at most until the catalogue's.
 
     Parameters
     ----------
     folder
         The snapshot.
-    truth
+    catalogue
         Whose it is.
     after
         The generation of the main part.
@@ -110,7 +110,7 @@ def open_deltas(folder: Path, truth: Truth, after: int, highest: int = -1) -> li
     """
     found: dict[int, list[tuple[int, Path]]] = {}
     for first, last, path in part_folders(folder):
-        if first < last <= truth.generation:
+        if first < last <= catalogue.generation:
             found.setdefault(first, []).append((last, path))
     chain: list[Delta] = []
     while paths := found.pop(after, []):
@@ -118,14 +118,14 @@ def open_deltas(folder: Path, truth: Truth, after: int, highest: int = -1) -> li
         for last, path in sorted(paths, reverse=True):
             try:
                 part = open_part(path, _DELTA, checked=True)
-                if part.facts.get(IDENTITY, "") != truth.identity or part.generation != last:
+                if part.facts.get(IDENTITY, "") != catalogue.identity or part.generation != last:
                     continue
-                if part.facts.get("after") != after or delta_misfit(part.arrays, truth.words, highest):
+                if part.facts.get("after") != after or delta_misfit(part.arrays, catalogue.words, highest):
                     continue
             except SnapshotError:
                 continue
             mine = max([highest, *part.arrays["slides"].tolist()])
-            later = truth.first_number(last)
+            later = catalogue.first_number(last)
             if later is not None and later <= mine:
                 continue
             chain.append(_delta(part))
@@ -135,7 +135,7 @@ def open_deltas(folder: Path, truth: Truth, after: int, highest: int = -1) -> li
 
 
 def delete_later(folder: Path, generation: int) -> None:
-    """Remove deltas of a later state: the truth was restored from a copy, and will have another one under its number."""
+    """Remove deltas of a later state: the catalogue was restored from a copy, and will have another one under its number."""
     for _, last, path in part_folders(folder):
         if last > generation:
             shutil.rmtree(path, ignore_errors=True)

@@ -3,7 +3,7 @@
 A part (the main part or a delta) is a folder of ``.npy`` files and a manifest with type, shape, size and checksum of
 each and the generation of the data they were made from. When a part is opened, the manifest, all sizes, the content of
 small files and some blocks of large ones are checked; the rest of these in the background, or when asked for. Parts are
-disposable: whatever is wrong with one, it is made again from the truth.
+disposable: whatever is wrong with one, it is made again from the catalogue.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether the arrays of a snapshot fit each other.
 
 Checksums say whether a file is what was written, not whether it was written by us. Kernels look at nothing again: what they
-are led by (orders, sums, numbers of rows, slides and cells) is compared here before one of them sees it. What costs next to
+are led by (orders, sums, numbers of rows, slides and clusters) is compared here before one of them sees it. What costs next to
 nothing is looked at when a part is opened, what has to be read from end to end before its first use; that every number is the
 right one is asked by ``verify``.
 """
@@ -25,7 +25,7 @@ Arrays = Mapping[str, NDArray[Any]]
 def misfit(arrays: Arrays, words: int) -> str:
     """Say which array of a main part has not the type, shape, order or sum that the others ask for; nothing if all do.
 
-    Reads the arrays of slides and cells, some thousand numbers, and none of the arrays of rows.
+    Reads the arrays of slides and clusters, some thousand numbers, and none of the arrays of rows.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def misfit(arrays: Arrays, words: int) -> str:
         64-bit words a barcode.
     """
     n, n_slides, n_keys = (len(arrays[name]) for name in ("slides", "numbers", "keys"))
-    n_cells = len(arrays["centres"])
+    n_clusters = len(arrays["centres"])
     shapes: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
         "keys": (np.int64, (n_keys,)),
         "offsets": (np.int32, (n_keys + 1,)),
@@ -48,8 +48,8 @@ def misfit(arrays: Arrays, words: int) -> str:
         "place": (np.int32, (n,)),
         "numbers": (np.int64, (n_slides,)),
         "counts": (np.int64, (n_slides,)),
-        "centres": (np.uint64, (n_cells, words)),
-        "cell_starts": (np.int32, (n_cells + 1,)),
+        "centres": (np.uint64, (n_clusters, words)),
+        "cell_starts": (np.int32, (n_clusters + 1,)),
         "cell_rows": (np.int32, (n,)),
         "cell_far": (np.uint16, (n,)),
     }
@@ -61,8 +61,8 @@ def misfit(arrays: Arrays, words: int) -> str:
     # Each at most the sum, so that the sum cannot run over.
     if (n_slides and not 0 <= int(counts.min()) <= int(counts.max()) <= n) or int(counts.sum()) != n:
         return "counts: not those of the rows."
-    if not n_cells or edges[0] != 0 or edges[-1] != n or (edges[1:] < edges[:-1]).any():
-        return "cell_starts: not in order."
+    if not n_clusters or edges[0] != 0 or edges[-1] != n or (edges[1:] < edges[:-1]).any():
+        return "cluster_starts: not in order."
     offsets = arrays["offsets"]
     return "" if offsets[0] == 0 and offsets[-1] == n else "offsets: not those of the rows."
 
@@ -90,7 +90,7 @@ def danger(arrays: Arrays, words: int) -> str:
     if not np.array_equal(counts, arrays["counts"]):
         return "slides: not as many rows of each as were counted."
     if n and int(arrays["cell_far"].max()) > 64 * words:
-        return "cell_far: farther than barcodes can be."
+        return "cluster_far: farther than barcodes can be."
     return ""
 
 
@@ -104,13 +104,15 @@ def disagreement(arrays: Arrays) -> str:
         return "by_slide: a row twice."
     rows, place = arrays["cell_rows"], arrays["place"]
     if not np.array_equal(rows[place], np.arange(n)):
-        return "place: not where the rows lie in the cells."
-    cell = np.repeat(np.arange(len(arrays["centres"])), np.diff(arrays["cell_starts"]))
+        return "place: not where the rows lie in the clusters."
+    cluster = np.repeat(np.arange(len(arrays["centres"])), np.diff(arrays["cell_starts"]))
     for start in range(0, n, _CHUNK):
         at = slice(start, start + _CHUNK)
         barcodes = np.hstack([arrays["head"][rows[at]], arrays["tail"][at]])
-        if not np.array_equal(pair_distances(barcodes, arrays["centres"][cell[at]]), arrays["cell_far"][at]):
-            return "cell_far: not the distances from the centres."
+        if not np.array_equal(
+            pair_distances(barcodes, arrays["centres"][cluster[at]]), arrays["cell_far"][at]
+        ):
+            return "cluster_far: not the distances from the centres."
     return ""
 
 

@@ -12,13 +12,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import Rows
-from napari_fish.index.barcodes import Codes, half, in_memory
+from napari_fish.index.barcodes import SplitBarcodes, half, in_memory
 from napari_fish.index.clustered.search import ClusteredIndex
-from napari_fish.index.kmeans import CellPart
+from napari_fish.index.kmeans import ClusterPart
 from napari_fish.index.segment import Segment
 from napari_fish.store.snapshot.files import PartWriter, SnapshotError, StaleSnapshot, Unread, open_part
 from napari_fish.store.snapshot.fitting import danger, disagreement, misfit
-from napari_fish.store.sqlite.catalogue import IDENTITY, Truth
+from napari_fish.store.sqlite.catalogue import IDENTITY, SqliteCatalogue
 
 MAIN = "main"
 _CODES = ("head", "tail", "place")
@@ -75,11 +75,11 @@ class MainPart:
     by_slide : int32, shape (n_rows,)
         Rows ordered by slide.
     numbers, counts : int64, shape (n_slides,)
-        Number of each slide in the truth, ascending, and its mosaics.
-    clusters
-        The same rows in cell order.
+        Number of each slide in the catalogue, ascending, and its mosaics.
+    clustered
+        The same rows in cluster order.
     generation
-        Of the truth it was made from.
+        Of the catalogue it was made from.
     arrays
         All of these by name, as they lie in files.
     unread
@@ -92,7 +92,7 @@ class MainPart:
     by_slide: NDArray[np.int32]
     numbers: NDArray[np.int64]
     counts: NDArray[np.int64]
-    clusters: ClusteredIndex
+    clustered: ClusteredIndex
     generation: int
     arrays: Mapping[str, NDArray[Any]]
     unread: Unread
@@ -107,25 +107,25 @@ class MainPart:
         cls, arrays: Mapping[str, NDArray[Any]], generation: int, unread: Unread | None = None
     ) -> MainPart:
         """Put arrays, by name, together."""
-        codes = Codes(*(arrays[name] for name in _CODES))
+        codes = SplitBarcodes(*(arrays[name] for name in _CODES))
         segment = Segment(arrays["keys"], arrays["offsets"], codes, arrays["slides"])
-        cells = CellPart(arrays["cell_starts"], arrays["cell_rows"], arrays["cell_far"])
-        clusters = ClusteredIndex(arrays["centres"], segment, cells)
+        clusters = ClusterPart(arrays["cell_starts"], arrays["cell_rows"], arrays["cell_far"])
+        clustered = ClusteredIndex(arrays["centres"], segment, clusters)
         return cls(
             segment, arrays["corners"], arrays["sizes"], arrays["by_slide"], arrays["numbers"], arrays["counts"],
-            clusters, generation, arrays, unread or {},
+            clustered, generation, arrays, unread or {},
         )  # fmt: skip
 
     @classmethod
-    def open(cls, folder: Path, truth: Truth) -> MainPart:
-        """Map the main part of a snapshot, if it is of this truth."""
+    def open(cls, folder: Path, catalogue: SqliteCatalogue) -> MainPart:
+        """Map the main part of a snapshot, if it is of this catalogue."""
         part = open_part(folder / MAIN, _MAIN)
-        if part.facts.get(IDENTITY, "") != truth.identity:
-            raise StaleSnapshot(f"{folder}: of another database than {truth.path}.")
-        if part.generation > truth.generation:
-            raise StaleSnapshot(f"{folder}: of a later state than {truth.path}.")
+        if part.facts.get(IDENTITY, "") != catalogue.identity:
+            raise StaleSnapshot(f"{folder}: of another database than {catalogue.path}.")
+        if part.generation > catalogue.generation:
+            raise StaleSnapshot(f"{folder}: of a later state than {catalogue.path}.")
         try:
-            if wrong := misfit(part.arrays, truth.words):
+            if wrong := misfit(part.arrays, catalogue.words):
                 raise SnapshotError(f"{folder / MAIN}: {wrong}")
             found = cls.from_arrays(part.arrays, part.generation, part.unread)
         except SnapshotError:
@@ -133,7 +133,7 @@ class MainPart:
         except Exception as error:
             # Whatever it is, the part has to be made again.
             raise SnapshotError(f"{folder}: the arrays do not fit each other ({error}).") from error
-        later = truth.first_number(part.generation)
+        later = catalogue.first_number(part.generation)
         if later is not None and later <= found.highest:
             raise SnapshotError(f"{folder / MAIN}: slides of another state than it says.")
         return found
@@ -147,17 +147,17 @@ class MainPart:
         return disagreement(self.arrays)
 
     @classmethod
-    def make(cls, truth: Truth, folder: Path | None, threads: int = 1) -> MainPart:
-        """Read the truth and write a main part; into memory where no folder is given."""
-        with truth.reading():
-            generation = truth.generation
+    def make(cls, catalogue: SqliteCatalogue, folder: Path | None, threads: int = 1) -> MainPart:
+        """Read the catalogue and write a main part; into memory where no folder is given."""
+        with catalogue.reading():
+            generation = catalogue.generation
             if folder is None:
                 arrays = InMemory()
-                _fill(arrays, truth, threads)
+                _fill(arrays, catalogue, threads)
                 return cls.from_arrays(arrays, generation)
-            with PartWriter(folder / MAIN, generation, {IDENTITY: truth.identity}) as writer:
-                _fill(writer, truth, threads)
-            return cls.open(folder, truth)
+            with PartWriter(folder / MAIN, generation, {IDENTITY: catalogue.identity}) as writer:
+                _fill(writer, catalogue, threads)
+            return cls.open(folder, catalogue)
 
     def boxes(self, rows: Rows) -> NDArray[np.int32]:
         """Return x, y, width, height of rows in level-0 px, shape (n, 4)."""
@@ -169,48 +169,48 @@ class MainPart:
         return self.by_slide[first[slide] : first[slide + 1]]
 
 
-def _fill(arrays: Arrays, truth: Truth, threads: int) -> None:
-    """Read the truth, in key order, into the arrays of a main part."""
-    per_slide = truth.numbers()
+def _fill(arrays: Arrays, catalogue: SqliteCatalogue, threads: int) -> None:
+    """Read the catalogue, in key order, into the arrays of a main part."""
+    per_slide = catalogue.numbers()
     numbers = np.fromiter(per_slide, np.int64, len(per_slide))
     counts = np.fromiter(per_slide.values(), np.int64, len(per_slide))
-    n = truth.count()
+    n = catalogue.count()
     if int(counts.sum()) != n:
-        raise _no_fit(truth)
+        raise _no_fit(catalogue)
     row_keys = np.empty(n, np.int64)
-    head = arrays.new("head", (n, half(truth.words)), np.uint64)
-    tail = arrays.scratch((n, truth.words - half(truth.words)), np.uint64)
+    head = arrays.new("head", (n, half(catalogue.words)), np.uint64)
+    tail = arrays.scratch((n, catalogue.words - half(catalogue.words)), np.uint64)
     slides = arrays.new("slides", (n,), np.int32)
     corners = arrays.new("corners", (n, 2), np.int32)
     sizes = np.empty((n, 2), np.int32)
     done = 0
-    for some in truth.mosaics_by_key():
+    for some in catalogue.patches_by_key():
         at = slice(done, done + len(some))
         if at.stop > n:
-            raise _no_fit(truth)
+            raise _no_fit(catalogue)
         row_keys[at], corners[at], sizes[at] = some.keys, some.boxes[:, :2], some.boxes[:, 2:]
         head[at], tail[at] = np.split(some.barcodes, [head.shape[1]], axis=1)
         slides[at] = np.searchsorted(numbers, some.numbers)
         done = at.stop
     if done != n or not np.array_equal(np.bincount(slides, minlength=len(numbers)), counts):
-        raise _no_fit(truth)
+        raise _no_fit(catalogue)
     keys, first = np.unique(row_keys, return_index=True)
     offsets = np.append(first, n).astype(np.int32)
-    segment = Segment(keys, offsets, Codes(head, tail, np.arange(n, dtype=np.int32)), slides)
-    clusters = ClusteredIndex.train(segment, threads=threads, room=arrays.new)
+    segment = Segment(keys, offsets, SplitBarcodes(head, tail, np.arange(n, dtype=np.int32)), slides)
+    clustered = ClusteredIndex.train(segment, threads=threads, room=arrays.new)
     for name, array in (
         ("keys", keys), ("offsets", offsets), ("numbers", numbers), ("counts", counts),
         ("by_slide", np.argsort(slides, kind="stable").astype(np.int32)),
         ("sizes", _shared_sizes(sizes, np.asarray(slides), len(numbers))),
-        ("centres", clusters.centres), ("cell_starts", clusters.cells.starts), ("cell_rows", clusters.cells.rows),
-        ("cell_far", clusters.cells.far),
+        ("centres", clustered.centres), ("cell_starts", clustered.clusters.starts), ("cell_rows", clustered.clusters.rows),
+        ("cell_far", clustered.clusters.far),
     ):  # fmt: skip
         arrays.save(name, array)
 
 
-def _no_fit(truth: Truth) -> DatabaseError:
+def _no_fit(catalogue: SqliteCatalogue) -> DatabaseError:
     return DatabaseError(
-        f"{truth.folder}: {truth.path.name} is damaged (slides and patches do not fit each other); restore it from a copy, or "
+        f"{catalogue.folder}: {catalogue.path.name} is damaged (slides and patches do not fit each other); restore it from a copy, or "
         "build it again."
     )
 

@@ -1,4 +1,4 @@
-"""A database in a folder: the truth in SQLite, and a disposable snapshot for speed."""
+"""A database in a folder: the catalogue in SQLite, and a disposable snapshot for speed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from napari_fish.index.clustered.search import ClusterParams
 from napari_fish.index.exact.search import Block
 from napari_fish.index.guided.search import GuidedParams
 from napari_fish.store.latent_codes import damaged_codes
-from napari_fish.store.records import Calibration, EncodedSlide, MosaicRecord
+from napari_fish.store.records import Calibration, EncodedSlide, PatchRecord
 from napari_fish.store.snapshot.deltas import Delta, delete_later, delete_others, open_deltas, part_folders
 from napari_fish.store.snapshot.files import (
     SnapshotError,
@@ -33,20 +33,20 @@ from napari_fish.store.snapshot.files import (
 from napari_fish.store.snapshot.main_part import MAIN, MainPart
 from napari_fish.store.snapshot.verify import differences
 from napari_fish.store.snapshot.view import View
-from napari_fish.store.sqlite.catalogue import PAPER_BARCODES, Truth
+from napari_fish.store.sqlite.catalogue import PAPER_BARCODES, SqliteCatalogue
 from napari_fish.store.sqlite.lock import write_lock
-from napari_fish.store.sqlite.slides import TruthSlides
+from napari_fish.store.sqlite.slides import CatalogueSlides
 
 log = logging.getLogger(__name__)
 
 SNAPSHOT = "snapshot"
 #: With more mosaics than this outside the main part, the main part is written anew.
 COMPACT_AT = 100_000
-#: What :meth:`DiskStore.verify` says of damage that it has mended.
+#: What :meth:`SnapshotStore.verify` says of damage that it has mended.
 REPAIRED = "It was made again"
 
 
-class DiskStore:
+class SnapshotStore:
     """Slides and mosaics in a folder; see :class:`~napari_fish.store.protocol.Store`.
 
     Parameters
@@ -60,7 +60,7 @@ class DiskStore:
 
     def __init__(self, folder: Path, *, writer: bool = False) -> None:
         self.folder = folder
-        self.truth = Truth.open(folder, read_only=not writer)
+        self.catalogue = SqliteCatalogue.open(folder, read_only=not writer)
         self._snapshot = folder / SNAPSHOT
         self._deltas: list[Delta] = []
         self._mended: list[str] = []
@@ -115,17 +115,17 @@ class DiskStore:
 
     def _show_anew(self, main: MainPart) -> None:
         self._deltas = []
-        with self.truth.reading():
+        with self.catalogue.reading():
             self._shown = View(main, *self._beyond(main))
         self._describe(self._shown)
 
     def _load(self) -> View:
         """Open the snapshot, making what is missing, stale or damaged."""
         if self._lock is not None:
-            delete_later(self._snapshot, self.truth.generation)
-        with self.truth.reading():
+            delete_later(self._snapshot, self.catalogue.generation)
+        with self.catalogue.reading():
             try:
-                main = MainPart.open(self._snapshot, self.truth)
+                main = MainPart.open(self._snapshot, self.catalogue)
             except SnapshotError as error:
                 log.info("%s The snapshot is made again.", error)
                 if (self._snapshot / MAIN).exists() and not isinstance(error, StaleSnapshot):
@@ -133,15 +133,15 @@ class DiskStore:
                 main = None
         if main is None:
             main = self._make_main()
-        with self.truth.reading():
-            self._deltas = open_deltas(self._snapshot, self.truth, main.generation, main.highest)
+        with self.catalogue.reading():
+            self._deltas = open_deltas(self._snapshot, self.catalogue, main.generation, main.highest)
             return View(main, *self._beyond(main))
 
     def _beyond(self, main: MainPart) -> tuple[Delta, list[int]]:
-        """Return what the truth has beyond the main part, and the slides of it that were removed."""
+        """Return what the catalogue has beyond the main part, and the slides of it that were removed."""
         covered = self._deltas[-1].generation if self._deltas else main.generation
-        rest = Delta.from_truth(self.truth, covered)
-        removed = self.truth.removed(main.generation)
+        rest = Delta.from_truth(self.catalogue, covered)
+        removed = self.catalogue.removed(main.generation)
         return Delta.joined([*self._deltas, rest]).without(removed), removed
 
     def _make_main(self) -> MainPart:
@@ -149,21 +149,21 @@ class DiskStore:
         try:
             lock = None if self._lock else write_lock(self.folder)
             try:
-                return MainPart.make(self.truth, self._snapshot, threads)
+                return MainPart.make(self.catalogue, self._snapshot, threads)
             finally:
                 if lock is not None:
                     lock.release()
         except (OSError, DatabaseError) as error:
             log.info("%s: the snapshot is kept in memory (%s)", self._snapshot, error)
-        return MainPart.make(self.truth, None, threads)
+        return MainPart.make(self.catalogue, None, threads)
 
     def _describe(self, view: View) -> None:
-        self._slides = TruthSlides(self.truth, view.numbers, view.alive)
-        self._calibration = self.truth.calibration
-        self._paper_barcodes = self.truth.parameters.get(PAPER_BARCODES) is True
+        self._slides = CatalogueSlides(self.catalogue, view.numbers, view.alive)
+        self._calibration = self.catalogue.calibration
+        self._paper_barcodes = self.catalogue.parameters.get(PAPER_BARCODES) is True
 
     @property
-    def slides(self) -> TruthSlides:
+    def slides(self) -> CatalogueSlides:
         """All slides; their positions are the numbers masks go by."""
         self._view  # noqa: B018 - slides may have other numbers after it
         return self._slides
@@ -171,10 +171,10 @@ class DiskStore:
     @property
     def words(self) -> int:
         """64-bit words a barcode."""
-        return self.truth.words
+        return self.catalogue.words
 
     @property
-    def mosaics_per_slide(self) -> NDArray[np.int64]:
+    def patches_per_slide(self) -> NDArray[np.int64]:
         """Mosaics of each slide, 0 for removed ones."""
         return self._view.counts
 
@@ -185,7 +185,7 @@ class DiskStore:
 
     @calibration.setter
     def calibration(self, made: Calibration) -> None:
-        self.truth.calibration = made
+        self.catalogue.calibration = made
         self._calibration = made
 
     @property
@@ -194,7 +194,7 @@ class DiskStore:
         return self._paper_barcodes
 
     @property
-    def has_cells(self) -> bool:
+    def has_clusters(self) -> bool:
         """Whether clustered search is possible now."""
         return True
 
@@ -205,15 +205,15 @@ class DiskStore:
         """Add a slide, or replace it, wholly or not at all."""
         if not self._logs:
             # One write in a row and one wait for the disk, where pages all over the file would take several.
-            self.truth.begin_build()
+            self.catalogue.begin_build()
             self._logs = True
-        self.truth.commit(slide)
+        self.catalogue.commit(slide)
         self.refresh()
         self.save_delta()
 
     def remove(self, slide: str) -> None:
         """Forget a slide."""
-        self.truth.remove([slide])
+        self.catalogue.remove([slide])
         self.refresh()
 
     def refresh(self) -> bool:
@@ -225,9 +225,9 @@ class DiskStore:
         if self._damaged and self._damaged[0] is view.main:
             self._mend(self._damaged[1])
             return True
-        if self.truth.generation == view.generation:
+        if self.catalogue.generation == view.generation:
             return False
-        with self.truth.reading():
+        with self.catalogue.reading():
             self._shown = view.followed_by(*self._beyond(view.main))
         self._describe(self._shown)
         return True
@@ -237,7 +237,7 @@ class DiskStore:
         covered = self._deltas[-1].generation if self._deltas else self._view.main.generation
         if self._lock is None or covered == self._view.generation:
             return
-        new = Delta.from_truth(self.truth, covered)
+        new = Delta.from_truth(self.catalogue, covered)
         kept = list(self._deltas)
         while kept and len(kept[-1]) <= 2 * len(new):
             new = Delta.joined([kept.pop(), new])
@@ -262,7 +262,7 @@ class DiskStore:
             self.save_delta()
 
     def compact(self) -> None:
-        """Write the main part anew from the truth: no deltas, no removed slides."""
+        """Write the main part anew from the catalogue: no deltas, no removed slides."""
         self._show_anew(self._make_main())
         self._is_checked = True
         if self._lock is not None and self._snapshot.is_dir():
@@ -271,9 +271,9 @@ class DiskStore:
     def verify(self) -> list[str]:
         """Read everything and return what is wrong, in words; a writer makes a snapshot that is damaged again.
 
-        Truth and snapshot are compared, too: SQLite itself does not notice a barcode in which a bit has flipped.
+        SqliteCatalogue and snapshot are compared, too: SQLite itself does not notice a barcode in which a bit has flipped.
         """
-        wrong = self.truth.integrity()
+        wrong = self.catalogue.integrity()
         if wrong:
             return wrong
         self.refresh()
@@ -285,15 +285,15 @@ class DiskStore:
             shutil.rmtree(self._snapshot, ignore_errors=True)
             self.compact()
             mended, bad = [*mended, *bad], []
-        said = [f"{text} {REPAIRED} from {self.truth.path.name}." for text in mended]
-        bad = bad or differences(self.truth, self._view)
-        return [*said, *bad, *damaged_codes(self.folder, self.truth.mosaic_counts())]
+        said = [f"{text} {REPAIRED} from {self.catalogue.path.name}." for text in mended]
+        bad = bad or differences(self.catalogue, self._view)
+        return [*said, *bad, *damaged_codes(self.folder, self.catalogue.patch_counts())]
 
     def digest(self) -> str:
         """Return a digest of the content, the same whatever the order in which slides came."""
-        return self.truth.digest()
+        return self.catalogue.digest()
 
-    def records(self, rows: ArrayLike) -> list[MosaicRecord]:
+    def records(self, rows: ArrayLike) -> list[PatchRecord]:
         """Say where mosaics lie."""
         return self._view.records(rows)
 
@@ -301,10 +301,10 @@ class DiskStore:
         """Return the rows of slides, given by number, in ascending order."""
         return self._view.rows_of(slides)
 
-    def mosaic_rows(self, slide: int) -> Rows:
-        """Return the rows of one slide in the order of its mosaic, which only the truth knows."""
+    def patch_rows(self, slide: int) -> Rows:
+        """Return the rows of one slide in the order of its mosaic, which only the catalogue knows."""
         rows = self._view.rows_of([slide])
-        keys = self.truth.keys_of(int(self._view.numbers[slide]))
+        keys = self.catalogue.keys_of(int(self._view.numbers[slide]))
         if len(keys) != len(rows):
             raise DatabaseError(f"{self.folder}: was changed while it was read; try again.")
         placed = np.empty_like(rows)
@@ -341,7 +341,7 @@ class DiskStore:
         """Give all barcodes with their slides, in row order."""
         return self._view.blocks()
 
-    def cells(
+    def clustered(
         self,
         barcodes: Barcodes,
         params: ClusterParams,
@@ -352,7 +352,7 @@ class DiskStore:
         which: ArrayLike | None = None,
         threads: int = 1,
     ) -> NeighbourLists:
-        """Look into the cells nearest to each barcode."""
+        """Look into the clusters nearest to each barcode."""
         return self._view.clustered.search(
             barcodes, k=k, radius=radius, probes=params.probes, margin=params.margin, depth=params.depth,
             mask=self._view.allowed(mask), which=which, threads=threads,
@@ -373,8 +373,8 @@ class DiskStore:
         """Let go of the files."""
         self._is_closed = True
         if self._logs:
-            self.truth.end_build()
-        self.truth.close()
+            self.catalogue.end_build()
+        self.catalogue.close()
         if self._lock is not None:
             self._lock.release()
 

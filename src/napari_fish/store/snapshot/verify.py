@@ -1,4 +1,4 @@
-"""Truth and snapshot side by side: SQLite itself does not notice a barcode in which a bit has flipped."""
+"""SqliteCatalogue and snapshot side by side: SQLite itself does not notice a barcode in which a bit has flipped."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import numpy as np
 
 from napari_fish.store.records import slide_digest
 from napari_fish.store.snapshot.view import View
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
 
-def differences(truth: Truth, view: View) -> list[str]:
-    """Return, in words, the first slide whose keys, barcodes or boxes are not the same in truth and snapshot."""
-    for number, expected in truth.slide_digests().items():
+def differences(catalogue: SqliteCatalogue, view: View) -> list[str]:
+    """Return, in words, the first slide whose keys, barcodes or boxes are not the same in catalogue and snapshot."""
+    for number, expected in catalogue.slide_digests().items():
         at = int(np.searchsorted(view.numbers, number))
         is_there = at < len(view.numbers) and view.numbers[at] == number
         rows = view.rows_of([at] if is_there else np.empty(0, np.int64))
         keys, barcodes = view.encoded(rows)
         boxes = np.array([mosaic.box for mosaic in view.records(rows)], np.int32).reshape(-1, 4)
-        record = truth.record(number)
+        record = catalogue.record(number)
         if not is_there or slide_digest(record, keys, barcodes, boxes) != expected:
             text = (
-                f"{truth.path}: does not agree with the snapshot about {record.slide}, though neither looks damaged. If you "
+                f"{catalogue.path}: does not agree with the snapshot about {record.slide}, though neither looks damaged. If you "
                 "have just restored this file from a copy, compact the database; else restore it."
             )
             return [text]

@@ -15,7 +15,7 @@ from napari_fish.index.exact.search import Block
 from napari_fish.index.guided.search import GuidedIndex
 from napari_fish.index.guided.slide_rows import SlideRows
 from napari_fish.index.segment import Segment
-from napari_fish.store.records import Box, MosaicRecord
+from napari_fish.store.records import Box, PatchRecord
 from napari_fish.store.snapshot.deltas import Delta
 from napari_fish.store.snapshot.main_part import MainPart
 
@@ -31,7 +31,7 @@ class View:
     removed
         Numbers of slides removed since the main part was made.
     before
-        The slide numbers and the cells of the delta's rows as an earlier view had them: what was added since is
+        The slide numbers and the clusters of the delta's rows as an earlier view had them: what was added since is
         all that needs looking at.
     """
 
@@ -42,12 +42,12 @@ class View:
 
     @property
     def generation(self) -> int:
-        """The generation of the truth that is shown."""
+        """The generation of the catalogue that is shown."""
         return self.delta.generation
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
-        """Number of each slide in the truth, ascending: new slides have higher numbers than any before."""
+        """Number of each slide in the catalogue, ascending: new slides have higher numbers than any before."""
         return np.concatenate([self.main.numbers, self.delta.slides])
 
     @cached_property
@@ -87,24 +87,24 @@ class View:
     def clustered(self) -> ClusteredIndex:
         """The index of clustered search."""
         if not len(self._later):
-            return self.main.clusters
-        return self.main.clusters.with_delta(self._later, self._delta_cells[self._ordered_delta[1]])
+            return self.main.clustered
+        return self.main.clustered.with_delta(self._later, self._delta_clusters[self._ordered_delta[1]])
 
     @cached_property
-    def _delta_cells(self) -> NDArray[np.int32]:
-        """The cell of each row of the delta, as they came."""
+    def _delta_clusters(self) -> NDArray[np.int32]:
+        """The cluster of each row of the delta, as they came."""
         mosaics, known = self.delta.mosaics, np.empty(0, np.int32)
         if self.before is not None:
-            numbers, cells = self.before
+            numbers, clusters = self.before
             # Slides are never changed under their number.
             if np.array_equal(numbers, mosaics.numbers[: len(numbers)]):
-                known = cells
-        return np.concatenate([known, self.main.clusters.finder(mosaics.barcodes[len(known) :])[0]])
+                known = clusters
+        return np.concatenate([known, self.main.clustered.finder(mosaics.barcodes[len(known) :])[0]])
 
     def followed_by(self, delta: Delta, removed: Sequence[int]) -> View:
         """Return a view with another delta over the same main part."""
-        cells = self.__dict__.get("_delta_cells")
-        before = self.before if cells is None else (self.delta.mosaics.numbers, cells)
+        clusters = self.__dict__.get("_delta_clusters")
+        before = self.before if clusters is None else (self.delta.mosaics.numbers, clusters)
         return View(self.main, delta, removed, before)
 
     @cached_property
@@ -122,7 +122,7 @@ class View:
 
     def blocks(self) -> list[Block]:
         """Return barcodes and slides of all rows."""
-        return [self.main.clusters.block, self._later.block]
+        return [self.main.clustered.block, self._later.block]
 
     def slides_of(self, rows: ArrayLike) -> NDArray[np.int32]:
         """Return the position of the slide of each row."""
@@ -150,14 +150,14 @@ class View:
             keys[mine] = part.keys[np.searchsorted(part.offsets, at[mine], "right") - 1] if mine.any() else 0
         return keys, self.barcodes(rows)
 
-    def records(self, rows: ArrayLike) -> list[MosaicRecord]:
+    def records(self, rows: ArrayLike) -> list[PatchRecord]:
         """Say where mosaics lie."""
         at, late = self._split(rows)
         boxes = np.empty((len(at), 4), np.int32)
         boxes[~late] = self.main.boxes(at[~late])
         boxes[late] = self.delta.mosaics.boxes[self._ordered_delta[1][at[late]]]
         return [
-            MosaicRecord(row, slide, Box(*box))
+            PatchRecord(row, slide, Box(*box))
             for row, slide, box in zip(
                 np.atleast_1d(rows).tolist(), self.slides_of(rows).tolist(), boxes.tolist(), strict=True
             )

@@ -1,4 +1,4 @@
-"""The truth about a database: one SQLite file, one transaction a slide.
+"""The catalogue about a database: one SQLite file, one transaction a slide.
 
 Every change raises the generation. Slides keep the generation they came with, their numbers are never used again, and
 the numbers of removed ones are noted, so a snapshot made at some generation knows what it lacks and what it must no
@@ -41,7 +41,7 @@ _SLIDE = f"{_PLAIN}, choice"
 _CHUNK = 20_000
 #: The parameter that tells a database from any other, so that no snapshot is taken for its own.
 IDENTITY = "identity"
-#: Words of the longest barcodes: distances from the centres of cells are kept in 16 bits.
+#: Words of the longest barcodes: distances from the centres of clusters are kept in 16 bits.
 MOST_WORDS = 1023
 #: Of a box, in level-0 px.
 LARGEST = 2**31 - 1
@@ -49,7 +49,7 @@ LARGEST = 2**31 - 1
 PAPER_BARCODES = "paper_barcodes"
 
 
-class Truth(SqlFile):
+class SqliteCatalogue(SqlFile):
     """Slides, mosaics, labels and calibration in SQLite; use :meth:`create` or :meth:`open`."""
 
     def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
@@ -70,7 +70,7 @@ class Truth(SqlFile):
     @classmethod
     def create(
         cls, folder: Path, *, words: int, encoder: str, weights_hash: str, parameters: Mapping[str, Any] | None = None
-    ) -> Truth:  # fmt: skip
+    ) -> SqliteCatalogue:  # fmt: skip
         """Make an empty database; the folder must not hold one.
 
         Parameters
@@ -101,7 +101,7 @@ class Truth(SqlFile):
         return cls.open(folder)
 
     @classmethod
-    def open(cls, folder: Path, *, read_only: bool = False) -> Truth:
+    def open(cls, folder: Path, *, read_only: bool = False) -> SqliteCatalogue:
         """Open a database, refusing what is not exactly one of ours."""
         if not (folder / FILE).is_file():
             raise DatabaseError(
@@ -253,7 +253,7 @@ class Truth(SqlFile):
         """Return how many mosaics there are."""
         return int(self.rows("SELECT count(*) FROM mosaics")[0][0])
 
-    def mosaic_counts(self) -> dict[str, int]:
+    def patch_counts(self) -> dict[str, int]:
         """Return the mosaics of each slide, by its id."""
         return dict(self.rows("SELECT slide, mosaics FROM slides ORDER BY number"))
 
@@ -327,7 +327,7 @@ class Truth(SqlFile):
         )
         return self._mosaics(rows)
 
-    def mosaics_of(self, number: int) -> Mosaics:
+    def patches_of(self, number: int) -> Mosaics:
         """Return the mosaics of one slide, as they came."""
         return self._mosaics(
             self.rows(
@@ -342,7 +342,7 @@ class Truth(SqlFile):
         with self.making_sense():
             return np.array(rows, np.int64).reshape(len(rows))
 
-    def mosaics_by_key(self) -> Iterator[Mosaics]:
+    def patches_by_key(self) -> Iterator[Mosaics]:
         """Give all mosaics in the order of keys, some at a time."""
         with self.clear_errors():
             found = self._connection.execute(
@@ -401,7 +401,7 @@ class Truth(SqlFile):
             return {
                 number: slide_digest(record, found.keys, found.barcodes, found.boxes)
                 for number, record in self.slides()
-                for found in [self.mosaics_of(number)]
+                for found in [self.patches_of(number)]
             }
 
     @contextmanager

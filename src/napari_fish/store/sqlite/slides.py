@@ -1,4 +1,4 @@
-"""The slides of a database, read from the truth when asked for: opening a large one reads none of them."""
+"""The slides of a database, read from the catalogue when asked for: opening a large one reads none of them."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from napari_fish.index.arrays import Mask, frozen
 from napari_fish.names import OWN_COLUMNS
 from napari_fish.store.records import SlideRecord
 from napari_fish.store.slide_table import SlideTable
-from napari_fish.store.sqlite.catalogue import Truth
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
 
-class TruthSlides(SlideTable):
+class CatalogueSlides(SlideTable):
     """Slides in the order that masks go by.
 
     Parameters
     ----------
-    truth
+    catalogue
         Where everything about them is.
     numbers : int64, shape (n_slides,)
-        Their numbers in the truth, ascending.
+        Their numbers in the catalogue, ascending.
     alive : bool, shape (n_slides,)
         False for slides that were removed.
     """
 
-    def __init__(self, truth: Truth, numbers: NDArray[np.int64], alive: Mask) -> None:
+    def __init__(self, catalogue: SqliteCatalogue, numbers: NDArray[np.int64], alive: Mask) -> None:
         super().__init__()
         self.numbers = numbers
         self.alive = frozen(alive, np.bool_)
-        self._truth = truth
+        self._catalogue = catalogue
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def __getitem__(self, number: int) -> SlideRecord:
-        return self._truth.record(int(self.numbers[number]))
+        return self._catalogue.record(int(self.numbers[number]))
 
     def __iter__(self) -> Iterator[SlideRecord]:
-        known = dict(self._truth.slides())
+        known = dict(self._catalogue.slides())
         return (known.get(number, SlideRecord("")) for number in self.numbers.tolist())
 
     def number(self, slide: str) -> int | None:
         """Return the number of a slide, given by its id."""
-        return self._position(self._truth.number(slide))
+        return self._position(self._catalogue.number(slide))
 
     def _position(self, number: int | None) -> int | None:
         if number is None:
@@ -57,18 +57,18 @@ class TruthSlides(SlideTable):
     def columns(self) -> list[str]:
         """Names of all columns, in lower case."""
         if self._columns is None:
-            extra = {name.lower() for name in self._truth.label_columns()}
+            extra = {name.lower() for name in self._catalogue.label_columns()}
             self._columns = [*OWN_COLUMNS, *sorted(extra)]
         return self._columns
 
-    def codes(self, column: str) -> tuple[NDArray[np.int32], list[str]]:
+    def numbered(self, column: str) -> tuple[NDArray[np.int32], list[str]]:
         """Return a column as numbers, shape (n_slides,), and the values they stand for."""
         column = column.lower()
         if column not in self._codes:
             codes = np.full(len(self), -1, np.int32)
             seen: dict[str, int] = {"": -1}
             values: list[str] = []
-            found = self._truth.column(column)
+            found = self._catalogue.column(column)
             for _, value in found:
                 folded = value.casefold()
                 if folded not in seen:

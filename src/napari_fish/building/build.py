@@ -18,7 +18,7 @@ from napari_fish.building.strictness import as_asked, params_for
 from napari_fish.building.summary import Fate, SlideDone, Summary, Under, Watch
 from napari_fish.building.survey import Candidate, candidates, without_dismissed
 from napari_fish.database import DiskStore, EncodedSlide, Quarantined, SlideRecord
-from napari_fish.database.codes import save_codes
+from napari_fish.database.codes import remove_codes, save_codes
 from napari_fish.database.labels import SlideLabels, patient_rule, read_labels
 from napari_fish.database.places import is_there, place_of, recorded_path
 from napari_fish.database.sheets import enumerated
@@ -307,6 +307,9 @@ class _Run:
             self.pictures.save(name, to_jpeg(prepared.overview), boxes.tolist(), jpegs)
         if encoded.codes is not None:
             save_codes(self.folder, name, encoded.codes)
+        else:
+            # Those of the patches it had before are not those of the patches it has now.
+            remove_codes(self.folder, name)
         keys = encoded.keys.astype("int64")
         self.truth.commit(EncodedSlide(record, keys, encoded.barcodes, boxes))
         self.known.update([record])

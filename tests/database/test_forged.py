@@ -19,7 +19,8 @@ from napari_fish.database.truth import Truth
 from napari_fish.index import ClusterParams
 from napari_fish.search.params import Mode
 
-from .test_store import SLIDES, answers, answers_in_memory, create
+from .forging import database_of
+from .test_store import SLIDES, answers, answers_in_memory
 
 Arrays = dict[str, np.ndarray]
 READING_CELLS_AND_KEYS: tuple[Mode, ...] = ("clustered", "guided")
@@ -27,14 +28,7 @@ READING_CELLS_AND_KEYS: tuple[Mode, ...] = ("clustered", "guided")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = create(tmp_path / "a ü.fish")
-    with DiskStore(made, writer=True) as store:
-        for slide in SLIDES[:4]:
-            store.commit(slide)
-        store.compact()
-        for slide in SLIDES[4:6]:
-            store.commit(slide)
-    return made
+    return database_of(tmp_path / "a ü.fish", SLIDES[:4], later=SLIDES[4:6])
 
 
 def forge(part: Path, change: Callable[[Arrays], object], **facts: Any) -> None:

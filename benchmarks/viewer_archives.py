@@ -42,7 +42,7 @@ def large_archive(database: Path, folder: Path, mosaics: int) -> Path:
         boxes = np.array([one.box for one in found], np.int32)
         owner = np.array([one.slide for one in found])
         records = {int(i): source.slides[int(i)] for i in alive}
-        truth = source.truth
+        truth = source.catalogue
         SqliteCatalogue.create(
             folder, words=truth.words, encoder=truth.encoder, weights_hash=truth.weights_hash,
             parameters=truth.parameters,

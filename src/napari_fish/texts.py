@@ -1,8 +1,9 @@
-"""Texts that leave the program: what names of files may not do to a terminal, a spreadsheet or a folder."""
+"""Texts that leave the program: what names of files may not do to a terminal, a spreadsheet or a folder; JSON that comes in."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from typing import Any
 
@@ -22,6 +23,14 @@ def printable(text: str, keep: str = "\n\t") -> str:
 def one_line(text: str) -> str:
     """Return a text, such as the name of a file, that cannot look like several lines or columns."""
     return printable(text, keep="")
+
+
+def parsed_json(document: str | bytes) -> Any:
+    """Return what a JSON document says; whatever is wrong with it is a ValueError, nesting without end included."""
+    try:
+        return json.loads(document)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def json_safe(document: str) -> str:

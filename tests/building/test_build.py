@@ -22,7 +22,7 @@ from napari_fish.encode.importing import paper_card
 from napari_fish.errors import Cancelled, DatabaseError, EncoderError, SlideError
 from napari_fish.slides import open_slide
 from napari_fish.store import SlideRecord, SnapshotStore
-from napari_fish.store.latent_codes import read_codes
+from napari_fish.store.latent_codes import has_codes, read_codes
 from napari_fish.store.sqlite.pictures import Thumbnails
 from tests.slides.conftest import write_tiff
 from tests.tiny import KINDS, QuickEncoder, picture, write_empty_slide, write_patches, write_slide
@@ -322,6 +322,17 @@ def test_latent_codes_are_kept_and_give_the_keys_again(tmp_path: Path) -> None:
     assert (keys_from_codes(read_codes(tmp_path / "x.fish", "a ü.tif")) == mosaics.keys).all()
     with pytest.raises(DatabaseError, match="--store-codes"):
         read_codes(tmp_path / "x.fish", "b.tif")
+
+
+def test_a_slide_that_is_encoded_again_without_its_codes_leaves_none_of_its_former_patches(
+    tmp_path: Path,
+) -> None:
+    for seed, name in enumerate(("a.tif", "b.tif")):
+        write_slide(tmp_path / "s" / name, seed=seed)
+    build(tmp_path / "s", tmp_path / "x.fish", params=BuildParams(store_codes=True))
+    write_slide(tmp_path / "s" / "a.tif", seed=7)
+    assert build(tmp_path / "s", tmp_path / "x.fish").counts == {"replaced": 1, "unchanged": 1}
+    assert not has_codes(tmp_path / "x.fish", "a.tif") and has_codes(tmp_path / "x.fish", "b.tif")
 
 
 def test_what_does_not_fit_a_database_is_refused(home: Path) -> None:

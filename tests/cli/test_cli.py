@@ -102,11 +102,12 @@ def test_verbose_may_stand_anywhere(tmp_path: Path) -> None:
 def test_an_interrupt_is_exit_code_130(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "napari_fish", "demo", "--no-gui", "--out", str(tmp_path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 60
+        # Kernels that are compiled for the first time, on a busy machine, let an interrupt wait.
+        deadline = time.monotonic() + 120
         while not any(tmp_path.rglob("*")) and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=150)
     assert process.returncode == 130
     assert b"Traceback" not in err
 

@@ -320,7 +320,7 @@ def test_a_slide_that_is_replaced_during_a_search_is_looked_for_again(
     slides = []
     with Database(home / "a b.fish") as database, SnapshotStore(home / "a b.fish", writer=True) as writer:
         asked = database.ask(f"id:{NAMES[0]}")
-        truth = writer.truth
+        truth = writer.catalogue
         for number, record in truth.slides():
             mosaics = truth.patches_of(number)
             slides.append(EncodedSlide(record, mosaics.keys, mosaics.barcodes, mosaics.boxes))

@@ -42,5 +42,5 @@ def store(folder: Path) -> Iterator[SnapshotStore]:
 def memory() -> MemoryStore:
     made = MemoryStore(4, demo_slides(np.random.default_rng(0), n=N, mosaics=6))
     made.calibration = replace(calibrate(made, pairs=2000), threshold=60)
-    made.train_cells(ClusterParams(cells=4))
+    made.train_clusters(ClusterParams(clusters=4))
     return made

@@ -39,7 +39,7 @@ def test_equally_near_patches_come_in_the_order_in_which_a_search_gives_them(mod
             for i in range(36)
         ),
     )
-    made.train_cells(ClusterParams(cells=2))
+    made.train_clusters(ClusterParams(clusters=2))
     # Fewer within the threshold than are looked at: the rest is filled in, where that is done.
     params = replace(QUICK, level="patch", threshold=3, fill=True).search(Way("", mode, "label-free"))
     questions, _ = choose_questions(made, made, QUICK, "patch")

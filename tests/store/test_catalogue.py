@@ -9,9 +9,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -268,3 +271,36 @@ def test_a_file_closed_while_another_thread_asks_it_is_closed_when_that_has_its_
     again = SqliteCatalogue.open(tmp_path / "a.fish")
     assert again.generation == 7
     again.close()
+
+
+class Watched:
+    """A connection that knows how many questions are asked of it at the same time."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection, self.asked, self.at_once, self.most = connection, 0, 0, 0
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Watched:
+        self.asked, self.at_once = self.asked + 1, self.at_once + 1
+        self.most = max(self.most, self.at_once)
+        time.sleep(0.01)
+        self.cursor = self.connection.execute(sql, values)
+        return self
+
+    def fetchall(self) -> list[Any]:
+        self.at_once -= 1
+        return self.cursor.fetchall()
+
+
+def test_threads_that_ask_the_same_wait_for_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SqliteCatalogue.create(tmp_path / "x.fish", words=4, encoder="a", weights_hash="b").close()
+    with closing(SqliteCatalogue.open(tmp_path / "x.fish")) as truth:
+        watched = Watched(truth._connection)
+        monkeypatch.setattr(truth, "_connection", watched)
+        with ThreadPoolExecutor(4) as pool:
+            found = list(
+                pool.map(lambda _: truth.rows("SELECT words FROM encoder WHERE words = ?", (4,)), range(12))
+            )
+        monkeypatch.undo()
+    assert found == [[(4,)]] * 12 and watched.asked == 12 and watched.most == 1

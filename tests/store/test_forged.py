@@ -18,7 +18,8 @@ from napari_fish.store import SnapshotStore
 from napari_fish.store.snapshot import files as snapshot_module
 from napari_fish.store.snapshot.files import PartWriter, first_damaged, open_part, verify_part
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
-from tests.store.test_store import SLIDES, answers, answers_in_memory, create
+from tests.store.forging import database_of
+from tests.store.test_store import SLIDES, answers, answers_in_memory
 
 Arrays = dict[str, np.ndarray]
 READING_CELLS_AND_KEYS: tuple[Mode, ...] = ("clustered", "guided")
@@ -26,14 +27,7 @@ READING_CELLS_AND_KEYS: tuple[Mode, ...] = ("clustered", "guided")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = create(tmp_path / "a ü.fish")
-    with SnapshotStore(made, writer=True) as store:
-        for slide in SLIDES[:4]:
-            store.commit(slide)
-        store.compact()
-        for slide in SLIDES[4:6]:
-            store.commit(slide)
-    return made
+    return database_of(tmp_path / "a ü.fish", SLIDES[:4], later=SLIDES[4:6])
 
 
 def forge(part: Path, change: Callable[[Arrays], object], **facts: Any) -> None:
@@ -177,7 +171,7 @@ def test_a_main_part_that_says_it_is_older_than_it_is_shows_no_slide_twice(folde
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")
 
 
-@pytest.mark.parametrize("name", ["forged-cluster-starts", "forged-centres"])
+@pytest.mark.parametrize("name", ["forged-cell-starts", "forged-centres"])
 def test_the_forged_databases_that_ended_the_process_are_searched(
     real_data: Path, tmp_path: Path, name: str
 ) -> None:

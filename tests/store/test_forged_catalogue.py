@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,8 @@ from napari_fish.database import open_database
 from napari_fish.database.inspection import inspect_database
 from napari_fish.errors import DatabaseError, FishError
 from napari_fish.store import SnapshotStore
-from tests.store.test_store import SLIDES, create
+from tests.store.forging import database_of, execute
+from tests.store.test_store import SLIDES
 
 FORGED = [
     "UPDATE encoder SET words = 4611686018427387904",
@@ -33,32 +32,24 @@ FORGED = [
 
 @pytest.mark.parametrize("sql", FORGED)
 def test_impossible_numbers_are_named_as_damage(tmp_path: Path, sql: str) -> None:
-    folder = create(tmp_path / "x.fish")
-    with SnapshotStore(folder, writer=True) as store:
-        for slide in SLIDES[:2]:
-            store.commit(slide)
+    folder = database_of(tmp_path / "x.fish", SLIDES[:2])
     shutil.rmtree(folder / "snapshot")
-    with closing(sqlite3.connect(folder / "fish.sqlite", isolation_level=None)) as file:
-        file.execute(sql)
+    execute(folder, sql)
     with pytest.raises(DatabaseError, match=r"fish\.sqlite is damaged"), SnapshotStore(folder) as store:
         assert len(store)
 
 
 def test_a_patient_rule_that_is_no_text_is_no_rule(tmp_path: Path) -> None:
-    folder = create(tmp_path / "x.fish")
+    folder = database_of(tmp_path / "x.fish", SLIDES[:1])
     with SnapshotStore(folder, writer=True) as store:
-        store.commit(SLIDES[0])
         store.catalogue.set_parameter("patient", {"a": []})
     with open_database(folder) as database:
         assert database._patient("P1.tif") == ""
 
 
 def test_a_path_too_long_for_any_file_is_that_of_a_slide_that_is_away(tmp_path: Path) -> None:
-    folder = create(tmp_path / "x.fish")
-    with SnapshotStore(folder, writer=True) as store:
-        store.commit(SLIDES[0])
-    with closing(sqlite3.connect(folder / "fish.sqlite", isolation_level=None)) as file:
-        file.execute("UPDATE slides SET path = ?", ("x" * 100_000,))
+    folder = database_of(tmp_path / "x.fish", SLIDES[:1])
+    execute(folder, "UPDATE slides SET path = ?", ("x" * 100_000,))
     assert inspect_database(folder).away == {SLIDES[0].record.slide}
     with open_database(folder) as database, pytest.raises(FishError, match="is not at"):
         database.place(database.store.slides[0])

@@ -9,6 +9,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from napari_fish.texts import parsed_json
+
 PLUGIN = "napari-fish"
 FILE = "napari-fish-remembered.json"
 MOST_RECENT = 8
@@ -116,7 +118,7 @@ def _file() -> Path | None:
 def _remembered() -> dict[str, Any]:
     path = _file()
     try:
-        content = json.loads(path.read_text(encoding="utf-8")) if path is not None else {}
+        content = parsed_json(path.read_text(encoding="utf-8")) if path is not None else {}
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -29,7 +29,7 @@ from napari_fish.slides.finding import told_unread
 from napari_fish.slides.opening import expanded
 from napari_fish.slides.pixels import to_jpeg
 from napari_fish.store import EncodedSlide, Quarantined, SlideRecord, SnapshotStore
-from napari_fish.store.latent_codes import save_codes
+from napari_fish.store.latent_codes import remove_codes, save_codes
 from napari_fish.store.places import is_there, place_of, recorded_path
 from napari_fish.store.sqlite.pictures import Thumbnails
 
@@ -312,6 +312,9 @@ class _Run:
             self.pictures.save(name, to_jpeg(prepared.overview), boxes.tolist(), jpegs)
         if encoded.codes is not None:
             save_codes(self.folder, name, encoded.codes)
+        else:
+            # Those of the patches it had before are not those of the patches it has now.
+            remove_codes(self.folder, name)
         keys = encoded.keys.astype("int64")
         self.catalogue.commit(EncodedSlide(record, keys, encoded.barcodes, boxes))
         self.known.update([record])

@@ -5,16 +5,18 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import os
 import re
 import struct
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TextIO
 
 from napari_fish.errors import DatabaseError
 
@@ -34,6 +36,12 @@ LARGEST_PART = 2**28
 """Bytes to which a part of an Excel file may unfold; a sheet of a million rows is half as large."""
 LARGEST_WHOLE_PART = 2**26
 """The same for parts that are held in memory as a whole, all but the sheets."""
+LONGEST_LINE = 2**23
+"""Characters; a line of so many is none of a table of labels."""
+SAMPLE = 100_000
+"""Characters at the beginning that tell the delimiter."""
+PIECE = 2**20
+"""Bytes that are looked at together."""
 NAMED_AT_MOST = 10
 """Things named in a note before it says how many more there are."""
 ZIP_MAGIC = b"PK\x03\x04"
@@ -57,6 +65,8 @@ REMEDY = "Save the table as CSV (UTF-8) or as .xlsx."
 _CONTROL = re.compile(r"[\x01-\x08\x0e-\x1f\x7f]")
 _SEPARATOR_LINE = re.compile(r'\s*"?sep=([\t;,|])"?[ \t]*(?:\r\n|\r|\n)', re.IGNORECASE)
 _END = "\0"
+DOS_END = "\x1a"
+"""The end of a file, to DOS."""
 
 
 @dataclass(frozen=True)
@@ -86,20 +96,20 @@ def read_sheet(path: Path) -> Sheet:
     DatabaseError
         When the file is missing, empty or no table; the message says what to do.
     """
-    data = _content(path)
     notes: list[str] = []
-    if data.startswith(OLE_MAGIC):
-        raise DatabaseError(
-            f"{path}: this is an old Excel file (.xls), or one with a password. "
-            "Save it as .xlsx without a password, or as CSV (UTF-8)."
-        )
-    if data.startswith(ZIP_MAGIC):
-        rows: Iterable[Row] = _excel_rows(path, data, notes)
-    else:
-        if data.count(b"\n") > MOST_ROWS + 1:
-            raise _too_large(path)
-        rows = _text_rows(path, _decoded(path, data, notes))
-    return _sheet(path, rows, notes)
+    with _opened(path) as file, warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore"
+        )  # of styles and extensions of Excel, which say nothing about the cells
+        start = file.read(len(OLE_MAGIC))
+        file.seek(0)
+        if start == OLE_MAGIC:
+            raise DatabaseError(
+                f"{path}: this is an old Excel file (.xls), or one with a password. "
+                "Save it as .xlsx without a password, or as CSV (UTF-8)."
+            )
+        read = _excel_rows if start.startswith(ZIP_MAGIC) else _text_rows
+        return _sheet(path, read(path, file, notes), notes)
 
 
 def enumerated(things: Sequence[str]) -> str:
@@ -108,7 +118,8 @@ def enumerated(things: Sequence[str]) -> str:
     return ", ".join(things[:NAMED_AT_MOST]) + (f" and {more} more" if more > 0 else "")
 
 
-def _content(path: Path) -> bytes:
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         if path.is_dir():
             raise DatabaseError(f"{path}: this is a folder. Name the labels file itself.")
@@ -116,7 +127,9 @@ def _content(path: Path) -> bytes:
             # To read a pipe could take for ever.
             raise DatabaseError(f"{path}: this is no ordinary file. Save the table as a file and name that.")
         with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
+            if os.fstat(file.fileno()).st_size > LARGEST_FILE:
+                raise _too_large(path)
+            yield file
     except FileNotFoundError as error:
         raise DatabaseError(f"{path}: there is no such file. Check its name.") from error
     except OSError as error:
@@ -124,9 +137,6 @@ def _content(path: Path) -> bytes:
             f"{path}: cannot be read ({error.strerror or error}). Check its permissions and its disk; "
             "if it is open in another program, close it there."
         ) from error
-    if len(data) > LARGEST_FILE:
-        raise _too_large(path)
-    return data
 
 
 def _too_large(path: Path) -> DatabaseError:
@@ -136,39 +146,55 @@ def _too_large(path: Path) -> DatabaseError:
     )
 
 
-def _decoded(path: Path, data: bytes, notes: list[str]) -> str:
-    """Return the text of a file in the encoding that fits it."""
-    encoding = _encoding(data)
-    try:
-        text = data.decode(encoding).rstrip("\x1a")  # the end of a file, to DOS
-    except UnicodeDecodeError as error:
-        raise _no_text(path) from error
-    controls = len(_CONTROL.findall(text))
-    # A stray one happens in clinical text; where the encoding is a guess, one is enough to doubt it.
-    surely_text = encoding in ("utf-8", "utf-8-sig") and controls * 20 <= len(text)
-    if "\0" in text or (controls and not surely_text):
-        raise _no_text(path)
-    if encoding in ENCODING_NAMES:
-        notes.append(f"The file is not UTF-8; it was read as {ENCODING_NAMES[encoding]}.")
-    return text
+def _encoding(path: Path, file: BinaryIO) -> str:
+    """Return the encoding that fits all of a file; what is no text in any is refused."""
+    start = file.read(2**16)
+    encoding = _encoding_of_start(start)
+    for guess in (encoding,) if encoding else ("utf-8", "cp1252"):
+        try:
+            _check_text(path, file, guess)
+        except UnicodeDecodeError:
+            continue
+        return guess
+    raise _no_text(path)
 
 
-def _encoding(data: bytes) -> str:
+def _encoding_of_start(start: bytes) -> str:
     for mark, encoding in MARKS:
-        if data.startswith(mark):
+        if start.startswith(mark):
             return encoding
-    sample = data[: 2**16]
-    even, odd, half = sample[::2].count(0), sample[1::2].count(0), len(sample) / 2
+    even, odd, half = start[::2].count(0), start[1::2].count(0), len(start) / 2
     # Latin letters have a zero byte each in UTF-16, on one side only.
     if odd > 0.3 * half and even < 0.1 * odd:
         return "utf-16-le"
     if even > 0.3 * half and odd < 0.1 * even:
         return "utf-16-be"
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return "cp1252"
-    return "utf-8"
+    return ""
+
+
+def _check_text(path: Path, file: BinaryIO, encoding: str) -> None:
+    """Read a file once, piece by piece: whether it is text in an encoding, and of no more lines than there may be."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    size = controls = lines = 0
+    has_zeros, ending = False, ""
+    file.seek(0)
+    while True:
+        piece = file.read(PIECE)
+        lines += piece.count(b"\n")
+        if lines > MOST_ROWS + 1 or file.tell() > LARGEST_FILE:
+            raise _too_large(path)
+        read = ending + decoder.decode(piece, final=not piece)
+        text = read.rstrip(DOS_END)
+        ending = read[len(text) :]
+        size += len(text)
+        controls += len(_CONTROL.findall(text))
+        has_zeros = has_zeros or "\0" in text
+        if not piece:
+            break
+    # A stray one happens in clinical text; where the encoding is a guess, one is enough to doubt it.
+    surely_text = encoding in ("utf-8", "utf-8-sig") and controls * 20 <= size
+    if has_zeros or (controls and not surely_text):
+        raise _no_text(path)
 
 
 def _no_text(path: Path) -> DatabaseError:
@@ -181,16 +207,21 @@ def _no_text(path: Path) -> DatabaseError:
     )
 
 
-def _text_rows(path: Path, text: str) -> Iterator[Row]:
-    declared = _SEPARATOR_LINE.match(text)
+def _text_rows(path: Path, file: BinaryIO, notes: list[str]) -> Iterator[Row]:
+    encoding = _encoding(path, file)
+    if encoding in ENCODING_NAMES:
+        notes.append(f"The file is not UTF-8; it was read as {ENCODING_NAMES[encoding]}.")
+    file.seek(0)
+    text = io.TextIOWrapper(file, encoding, newline="")
+    start = text.read(SAMPLE).rstrip(DOS_END)
+    text.seek(0)
+    declared = _SEPARATOR_LINE.match(start)
     if declared is not None:
         delimiter, before = declared[1], len(re.findall(r"\r\n|\r|\n", declared[0]))
-        text = text[declared.end() :]
+        text.read(declared.end())
     else:
-        delimiter, before = _delimiter(text), 0
-    # The line at the end comes back as a row of its own, unless a quotation mark was never closed.
-    lines = io.StringIO(f"{text}\n{_END}", newline="")
-    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+        delimiter, before = _delimiter(start), 0
+    reader = csv.reader(_lines(path, text), delimiter=delimiter, skipinitialspace=True)
     line, cells = before + 1, [""]
     try:
         for cells in reader:
@@ -200,6 +231,8 @@ def _text_rows(path: Path, text: str) -> Iterator[Row]:
                 break
             yield line, cells
             line = before + reader.line_num + 1
+    except UnicodeDecodeError as error:  # somebody writes to it
+        raise _no_text(path) from error
     except csv.Error as error:
         raise DatabaseError(
             f"{path}: the row at line {line} cannot be read ({error}). Correct its quotation marks."
@@ -209,11 +242,23 @@ def _text_rows(path: Path, text: str) -> Iterator[Row]:
     )
 
 
+def _lines(path: Path, text: TextIO) -> Iterator[str]:
+    """Give the lines of a text, and one that comes back as a row of its own, unless a quotation mark was never closed."""
+    line = text.readline(LONGEST_LINE)
+    while line:
+        if len(line) == LONGEST_LINE:
+            raise _too_large(path)
+        following = text.readline(LONGEST_LINE)
+        yield line if following else line.rstrip(DOS_END) + "\n"
+        line = following
+    yield _END
+
+
 def _delimiter(text: str) -> str:
     """Return the delimiter by which most rows have as many cells as the header, and the header most."""
     best, best_score = ",", (0.0, 1)
     for delimiter in DELIMITERS:
-        lines = io.StringIO(text[:100_000], newline="")
+        lines = io.StringIO(text, newline="")
         reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
         widths = [len(cells) for cells in islice((row for row in reader if any(row)), 100)]
         if not widths or widths[0] < 2:
@@ -224,45 +269,43 @@ def _delimiter(text: str) -> str:
     return best
 
 
-def _excel_rows(path: Path, data: bytes, notes: list[str]) -> list[Row]:
-    """Return the rows of the first sheet that is visible and not empty."""
-    _check_parts(path, data)
+def _excel_rows(path: Path, file: BinaryIO, notes: list[str]) -> Iterator[Row]:
+    """Give the rows of the first sheet that is visible and not empty."""
+    _check_parts(path, file)
     try:
         import openpyxl
     except ImportError as error:
         raise DatabaseError(
             f"{path}: Excel files need openpyxl. Install it (pip install openpyxl), or save the table as CSV."
         ) from error
+    title, errors = "", list[str]()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of styles and extensions, which say nothing about the cells
-            book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-            sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
-            for sheet in sheets:
-                sheet.reset_dimensions()  # they are what the file claims, often a million of empty rows
-                errors: list[str] = []
-                rows = list(_sheet_rows(path, sheet, errors))
-                if rows:
-                    break
-            else:
-                return []
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
+        for sheet in sheets:
+            sheet.reset_dimensions()  # they are what the file claims, often a million of empty rows
+            errors = []
+            for row in _sheet_rows(path, sheet, errors):
+                title = sheet.title
+                yield row
+            if title:
+                break
     except DatabaseError:
         raise
     except Exception as error:  # openpyxl lets through whatever its parsers meet: zip, XML, key, type errors
         raise DatabaseError(
             f"{path}: this is no Excel workbook that can be read ({type(error).__name__}: {error}). {REMEDY}"
         ) from error
-    if len(sheets) > 1:
-        notes.append(f"Of {len(sheets)} sheets only “{sheet.title}” was read.")
-    if errors:
+    if title and len(sheets) > 1:
+        notes.append(f"Of {len(sheets)} sheets only “{title}” was read.")
+    if title and errors:
         notes.append(f"Cells with an Excel error are empty: {enumerated(errors)}.")
-    return rows
 
 
-def _check_parts(path: Path, data: bytes) -> None:
+def _check_parts(path: Path, file: BinaryIO) -> None:
     """Refuse an Excel file that unfolds to more than can be held."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with zipfile.ZipFile(file) as archive:
             parts = archive.infolist()
     except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error):
         return  # whoever reads it will say what is wrong

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -26,6 +25,7 @@ from napari_fish.mosaic.measure import (
 from napari_fish.mosaic.params import MosaicParams
 from napari_fish.mosaic.tiles import TILE, sharpness, tile_features
 from napari_fish.mosaic.trees import Trees
+from napari_fish.texts import parsed_json
 
 Floats = NDArray[np.float64]
 SHIPPED = "artefacts.json"
@@ -125,7 +125,7 @@ def _shipped() -> Filters:
 
 def _parse(text: str, name: str) -> Filters:
     try:
-        return Filters.from_dict(json.loads(text)["filters"])
+        return Filters.from_dict(parsed_json(text)["filters"])
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise FishError(
             f"{name}: these are not trained artefact filters ({error}). Make them anew with train-artefacts."

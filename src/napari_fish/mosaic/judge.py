@@ -17,7 +17,7 @@ from napari_fish.mosaic.tiles import COARSE, FEATURES, TISSUE_SHARE
 from napari_fish.mosaic.values import Patch
 
 ODD, SURER = -3.0, 2.5
-"""Where even the least suspicious quarter of a slide has higher log odds than the first, it is more likely the filter that errs: the limit
+"""Where even the least suspicious seventh of a slide has higher log odds than the first, it is more likely the filter that errs: the limit
 is as much higher, by the second at most."""
 BEYOND_DOUBT, LESS = -6.0, 1.5
 """Where half of a slide lies further below the limit than the first, the filter knows its laboratory well, and less is enough: the limit
@@ -78,7 +78,7 @@ def _by_tiles(
     odds = filters.patches.odds(beside_patches(found, tiles[..., TISSUE_SHARE].mean(axis=1)))[:, 0]
     limit = filters.limits[params.artefacts]
     limit -= float(np.clip(limit + BEYOND_DOUBT - np.median(odds), 0, LESS))
-    limit += float(np.clip(np.quantile(odds, 0.25) - ODD, 0, SURER))
+    limit += float(np.clip(np.quantile(odds, 0.15) - ODD, 0, SURER))
     worst = np.argsort(found[..., 0], axis=1, kind="stable")[:, :2]
     shown = np.take_along_axis(found, worst[..., None], axis=1)[..., 1:].sum(axis=1).argmax(axis=1)
     for i, value, kind in zip(seen, odds, shown, strict=True):

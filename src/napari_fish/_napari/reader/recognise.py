@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from itertools import islice
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from napari_fish.slides.opening import IMAGE_MAGIC, TIFF_MAGIC
+from napari_fish.texts import parsed_json
 
 ONLY_SLIDES = (".svs", ".ndpi", ".mrxs", ".scn", ".vms", ".vmu", ".bif", ".svslide", ".zarr.zip")
 """Endings that mean a slide, so that a damaged one gets our message."""
@@ -118,7 +118,7 @@ def _channels(path: Path, multiscales: Any) -> int | None:
 def _json(path: Path) -> dict[str, Any]:
     """Return a JSON file's content, empty when it is missing or damaged."""
     try:
-        content = json.loads(path.read_bytes())
+        content = parsed_json(path.read_bytes())
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -8,12 +8,13 @@ import os
 from typing import Any
 
 from napari_fish.encode.bundle.bundle import cache_folder
+from napari_fish.texts import parsed_json
 
 
 def remembered(file: str) -> dict[str, Any]:
     """Return everything in a file of the cache folder; nothing if it is missing or damaged."""
     try:
-        content = json.loads((cache_folder() / file).read_text(encoding="utf-8"))
+        content = parsed_json((cache_folder() / file).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

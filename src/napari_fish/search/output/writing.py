@@ -14,7 +14,7 @@ from napari_fish.errors import FishError
 from napari_fish.search.output.export import to_csv, to_geojson
 from napari_fish.search.output.page import page_of_parts, part_of, to_html
 from napari_fish.search.values import Results
-from napari_fish.texts import file_stem
+from napari_fish.texts import file_stem, parsed_json
 
 UNFINISHED = ".unfinished"
 """What the name of the notes of a batch adds to that of its first file; they are there until the batch is complete."""
@@ -219,7 +219,7 @@ def _digest(values: Any) -> str:
 def _part(line: str) -> dict[str, Any] | None:
     """Read a line of the notes; None for the last one of a program that was killed while it wrote it."""
     try:
-        part = json.loads(line)
+        part = parsed_json(line)
     except ValueError:
         return None
     return part if isinstance(part, dict) and isinstance(part.get("position"), int) else None

@@ -240,6 +240,9 @@ class SqliteCatalogue(SqlFile):
         if any(came > latest for _, _, came in rows):
             # It would come after every snapshot that it is already a part of.
             raise in_words(ValueError("a slide that came after the last change"), self.path)
+        if after < 0 and len(rows) != self.rows("SELECT count(*) FROM slides")[0][0]:
+            # It would be in no snapshot, and nobody would miss it.
+            raise in_words(ValueError("a slide that came before the first change"), self.path)
         return {int(number): int(n) for number, n, _ in rows}
 
     def first_number(self, after: int) -> int | None:

@@ -37,7 +37,7 @@ class SqlFile:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
-        self._turn = threading.RLock()
+        self._turn, self._asking = threading.RLock(), threading.Lock()
         self._users, self._closing, self._counting = 0, False, threading.Lock()
 
     @staticmethod
@@ -142,7 +142,8 @@ class SqlFile:
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """Run a question and return all lines of the answer."""
-        with self.clear_errors():
+        # Connections keep their statements: of two threads that ask the same, one would move the other's on.
+        with self.clear_errors(), self._asking:
             return self._connection.execute(sql, values).fetchall()
 
     @contextmanager

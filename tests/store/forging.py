@@ -1,0 +1,31 @@
+"""Databases to be forged, and values in them that no program of ours wrote."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from napari_fish.store import EncodedSlide, SnapshotStore
+from tests.store.test_store import create
+
+
+def database_of(
+    folder: Path, slides: Sequence[EncodedSlide], later: Sequence[EncodedSlide] | None = None
+) -> Path:
+    """Make a database of some slides; with those that came later, the others are in the main part of its snapshot."""
+    with SnapshotStore(create(folder), writer=True) as store:
+        for slide in slides:
+            store.commit(slide)
+        if later is not None:
+            store.compact()
+        for slide in later or ():
+            store.commit(slide)
+    return folder
+
+
+def execute(folder: Path, sql: str, values: Sequence[object] = ()) -> None:
+    """Change fish.sqlite behind the back of the program."""
+    with closing(sqlite3.connect(folder / "fish.sqlite", isolation_level=None)) as file:
+        file.execute(sql, values)

@@ -22,6 +22,7 @@ FORGED = [
     "UPDATE slides SET mosaics = 4611686018427387904",
     "UPDATE slides SET mosaics = mosaics - 1",
     "UPDATE slides SET generation = 255 WHERE number = 1",
+    "UPDATE slides SET generation = -5 WHERE number = 1",
     "UPDATE state SET generation = 0",
     "UPDATE mosaics SET key = key - 4611686018427387904",
     "UPDATE mosaics SET key = key + 1125899906842624",

@@ -42,8 +42,8 @@ from napari_fish.search import SearchParams, search
 from napari_fish.search.labelfree import rank_without_labels
 from napari_fish.slides import open_slide
 from napari_fish.slides.demo import write_demo
-from napari_fish.store import SnapshotStore
 from napari_fish.store.places import place_of
+from napari_fish.store.snapshot.store import SnapshotStore
 
 K, NEIGHBOURS = 5, 50
 Floats = NDArray[np.float32]

@@ -27,7 +27,8 @@ from napari_fish.evaluate.asking.questions import choose_questions
 from napari_fish.evaluate.asking.running import ask_all
 from napari_fish.evaluate.params import EvaluateParams
 from napari_fish.search import calibrate
-from napari_fish.store import EncodedSlide, SlideRecord, SnapshotStore
+from napari_fish.store import EncodedSlide, SlideRecord
+from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
 MOSAICS, LABELS = 100, 12

@@ -28,7 +28,7 @@ from napari_fish.building.build import build
 from napari_fish.errors import DatabaseError
 from napari_fish.names import Mode
 from napari_fish.search import Query, SearchParams, search
-from napari_fish.store import SnapshotStore
+from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
 KILLS_A_DATABASE = 5

@@ -28,7 +28,7 @@ from PIL import Image
 
 from napari_fish.building.build import build
 from napari_fish.evaluate import EvaluateParams, evaluate, to_json, write_report
-from napari_fish.store import SnapshotStore
+from napari_fish.store.snapshot.store import SnapshotStore
 
 TISSUE = Path(__file__).resolve().parents[2] / "shared" / "data" / "tissue"
 MPP, BLOCK, MARGIN, GLASS = 0.5, 1024, 256, (244, 242, 245)

@@ -31,7 +31,7 @@ from napari_fish.evaluate.asking.running import ask_all
 from napari_fish.evaluate.metrics import Resamples, majority_right
 from napari_fish.evaluate.params import Way
 from napari_fish.evaluate.scoring import labels_of_slides
-from napari_fish.store import SnapshotStore
+from napari_fish.store.snapshot.store import SnapshotStore
 
 #: Which folders of images make each database, and the split each is.
 ARCHIVES = {

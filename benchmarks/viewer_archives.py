@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_fish.store import EncodedSlide, SnapshotStore
+from napari_fish.store import EncodedSlide
+from napari_fish.store.snapshot.store import SnapshotStore
 
 MOSAICS_PER_SLIDE = 100
 FLIPPED = 0.04

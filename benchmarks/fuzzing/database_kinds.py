@@ -28,8 +28,8 @@ def _encoded_slides() -> list[Any]:
 def _databases(folder: Path) -> Iterator[Path]:
     from napari_fish.mosaic import MosaicParams
     from napari_fish.search import calibrate
-    from napari_fish.store import SnapshotStore
     from napari_fish.store.latent_codes import save_codes
+    from napari_fish.store.snapshot.store import SnapshotStore
     from napari_fish.store.sqlite.catalogue import SqliteCatalogue
     from napari_fish.store.sqlite.pictures import Thumbnails
 
@@ -101,7 +101,7 @@ def _right_answers() -> list[Any]:
 
 
 def _ask_snapshot(path: Path) -> None:
-    from napari_fish.store import SnapshotStore
+    from napari_fish.store.snapshot.store import SnapshotStore
 
     with SnapshotStore(path) as store:
         found = _answers(store)
@@ -150,7 +150,7 @@ def _ask_database(path: Path) -> None:
 
 
 def _read_database(path: Path) -> None:
-    from napari_fish.store import SnapshotStore
+    from napari_fish.store.snapshot.store import SnapshotStore
 
     with SnapshotStore(path) as store:
         _each(
@@ -186,7 +186,7 @@ def _pictures(path: Path) -> None:
 
 
 def _write_database(path: Path) -> None:
-    from napari_fish.store import SnapshotStore
+    from napari_fish.store.snapshot.store import SnapshotStore
 
     slide = _encoded_slides()[0]
     with SnapshotStore(path, writer=True) as store:

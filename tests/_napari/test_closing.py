@@ -11,7 +11,7 @@ import pytest
 
 from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
-from napari_fish.store import SnapshotStore
+from napari_fish.store.snapshot.store import SnapshotStore
 from tests._napari.tiny_slides import write_archive, write_encoder
 
 PROGRAM = """

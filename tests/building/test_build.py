@@ -21,8 +21,9 @@ from napari_fish.encode.bundle.keys import keys_from_codes
 from napari_fish.encode.importing import paper_card
 from napari_fish.errors import Cancelled, DatabaseError, EncoderError, SlideError
 from napari_fish.slides import open_slide
-from napari_fish.store import SlideRecord, SnapshotStore
+from napari_fish.store import SlideRecord
 from napari_fish.store.latent_codes import has_codes, read_codes
+from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.pictures import Thumbnails
 from tests.slides.conftest import write_tiff
 from tests.tiny import KINDS, QuickEncoder, picture, write_empty_slide, write_patches, write_slide

@@ -20,8 +20,8 @@ import pytest
 from napari_fish.building.build import build
 from napari_fish.database.care import import_labels, remove_slides
 from napari_fish.errors import DatabaseError
-from napari_fish.store import SnapshotStore
 from napari_fish.store.snapshot.files import PartWriter
+from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from napari_fish.store.sqlite.pictures import Thumbnails
 from tests.tiny import DOOM, MOSAICS, write_slide
@@ -214,7 +214,7 @@ def test_a_bit_that_flipped_in_a_barcode_is_found_by_verify(home: Path) -> None:
     connection.commit()
     connection.close()
     with SnapshotStore(database, writer=True) as store:
-        assert "does not agree with the snapshot" in store.verify()[0]
+        assert "does not agree with the snapshot" in store.verify()[0].text
 
 
 def test_a_snapshot_of_another_time_or_another_database_is_never_used(home: Path, tmp_path: Path) -> None:

@@ -243,7 +243,7 @@ def test_images_that_are_one_patch_have_no_masks(tmp_path: Path) -> None:
 
 
 def _boxes(home: Path, slide: str) -> np.ndarray:
-    from napari_fish.store import SnapshotStore
+    from napari_fish.store.snapshot.store import SnapshotStore
 
     with SnapshotStore(home / "x.fish") as store:
         number = store.catalogue.number(slide)

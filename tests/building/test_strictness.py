@@ -20,10 +20,10 @@ from napari_fish.database.again import encode_again
 from napari_fish.database.inspection import inspect_database
 from napari_fish.errors import DatabaseError
 from napari_fish.mosaic.left_out import is_much, told
-from napari_fish.store import SnapshotStore
 from napari_fish.store.copy import export
 from napari_fish.store.places import MASK_FOLDERS
 from napari_fish.store.records import Choice
+from napari_fish.store.snapshot.store import SnapshotStore
 from tests.building.test_build import digest, fates, records
 from tests.tiny import ink_on, write_patches, write_slide
 

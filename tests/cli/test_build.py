@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from napari_fish.store import SnapshotStore
+from napari_fish.store.snapshot.store import SnapshotStore
 from tests.building.test_build import NAMES, digest, records
 from tests.building.test_masks import geojson
 from tests.cli.test_cli import run

@@ -17,9 +17,9 @@ from napari_fish.building.params import BuildParams
 from napari_fish.cli.options import ENDINGS, interruptible
 from napari_fish.database.care import import_labels, relocate, remove_slides
 from napari_fish.errors import Cancelled, DatabaseError
-from napari_fish.store import SnapshotStore
 from napari_fish.store.copy import export
 from napari_fish.store.latent_codes import has_codes, read_codes
+from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.lock import write_lock
 from napari_fish.store.sqlite.pictures import Thumbnails
 from tests.building.test_build import NAMES, digest, records
@@ -132,8 +132,8 @@ def secretive(home: Path) -> Path:
     params = BuildParams(patient=None, store_codes=True)
     build(slides, home / "geheim.fish", labels, params)
     with SnapshotStore(home / "geheim.fish", writer=True) as store:
-        store.catalogue.set_parameter("patient", "^Mustermann")
-        store.catalogue.set_parameter("bundle", "../Geheim/encoder")
+        store.catalogue.remember(patient="^Mustermann")
+        store.catalogue.remember(bundle="../Geheim/encoder")
     return home / "geheim.fish"
 
 
@@ -200,7 +200,7 @@ def test_the_classes_of_patch_images_are_names_of_folders_and_get_pseudonyms(tmp
     (tmp_path / "p" / "normal").rename(tmp_path / "p" / "Frau Mustermann")
     build(tmp_path / "p", tmp_path / "x.fish", params=BuildParams(patches=True))
     with SnapshotStore(tmp_path / "x.fish", writer=True) as store:
-        store.catalogue.set_parameter("of a later version", "Mustermann")
+        store.catalogue.remember(**{"of a later version": "Mustermann"})
     export(tmp_path / "x.fish", tmp_path / "copy.fish", deidentify=True)
     export(tmp_path / "x.fish", tmp_path / "kept.fish", deidentify=True, keep=["Diagnosis"])
     assert Counter(r.diagnosis for r in records(tmp_path / "copy.fish").values()) == {

@@ -17,7 +17,8 @@ from napari_fish.database import Database
 from napari_fish.errors import DatabaseError, EncoderError, FishError, NoTissue, SlideError
 from napari_fish.search import SearchParams, engine
 from napari_fish.search.neighbours import find_neighbours
-from napari_fish.store import EncodedSlide, MemoryStore, SlideRecord, SnapshotStore
+from napari_fish.store import EncodedSlide, MemoryStore, SlideRecord
+from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from tests.building.test_build import NAMES
 from tests.slides.conftest import write_image, write_ome_tiff, write_tiff

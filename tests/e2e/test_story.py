@@ -17,7 +17,7 @@ from napari_fish._napari.compare.navigate import MATCHES_KEY
 from napari_fish._napari.reader import samples
 from napari_fish.database import build
 from napari_fish.slides import open_slide
-from napari_fish.store import SnapshotStore
+from napari_fish.store.snapshot.store import SnapshotStore
 from tests._napari.results.measured_archive import magnification
 from tests.e2e.conftest import SIZE_UM, SLIDES, User
 from tests.slides.conftest import write_omezarr, write_tiff

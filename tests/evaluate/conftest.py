@@ -9,7 +9,8 @@ import pytest
 
 from napari_fish.index import ClusterParams
 from napari_fish.search import calibrate
-from napari_fish.store import MemoryStore, SnapshotStore
+from napari_fish.store import MemoryStore
+from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from tests.search.archives import demo_slides
 

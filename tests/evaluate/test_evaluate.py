@@ -27,7 +27,8 @@ from napari_fish.evaluate.speed import growing, noisy_copies
 from napari_fish.evaluate.values import Times
 from napari_fish.search import Query, SearchParams, search
 from napari_fish.search.neighbours import exact_cost_ms
-from napari_fish.store import MemoryStore, SnapshotStore
+from napari_fish.store import MemoryStore
+from napari_fish.store.snapshot.store import SnapshotStore
 from tests.evaluate.conftest import N, make_database
 from tests.search.archives import DIAGNOSES, demo_slides
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from napari_fish.store import EncodedSlide, SnapshotStore
+from napari_fish.store import EncodedSlide
+from napari_fish.store.snapshot.store import SnapshotStore
 from tests.store.test_store import create
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from napari_fish.index import ClusterParams
 from napari_fish.search.params import Mode
-from napari_fish.store import SnapshotStore
 from napari_fish.store.snapshot import files as snapshot_module
 from napari_fish.store.snapshot.files import PartWriter, first_damaged, open_part, verify_part
+from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from tests.store.forging import database_of
 from tests.store.test_store import SLIDES, answers, answers_in_memory
@@ -105,7 +105,7 @@ def test_arrays_that_do_not_fit_each_other_are_made_again_before_a_search_sees_t
             assert answers(store, mode) == answers_in_memory(SLIDES[:6], mode)
     forge(folder / "snapshot" / "main", change)
     with SnapshotStore(folder, writer=True) as store:
-        (text,) = store.verify()
+        (text,) = map(str, store.verify())
         assert "snapshot" in text and "made again" in text
         assert store.verify() == []
 
@@ -132,7 +132,7 @@ def test_what_gives_wrong_answers_only_is_found_and_mended_by_verify(
 ) -> None:
     forge(folder / "snapshot" / "main", change)
     with SnapshotStore(folder, writer=True) as store:
-        (text,) = store.verify()
+        (text,) = map(str, store.verify())
         assert "snapshot" in text and "made again" in text
         assert store.verify() == []
         assert answers(store, "clustered") == answers_in_memory(SLIDES[:6], "clustered")

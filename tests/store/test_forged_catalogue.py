@@ -10,7 +10,7 @@ import pytest
 from napari_fish.database import open_database
 from napari_fish.database.inspection import inspect_database
 from napari_fish.errors import DatabaseError, FishError
-from napari_fish.store import SnapshotStore
+from napari_fish.store.snapshot.store import SnapshotStore
 from tests.store.forging import database_of, execute
 from tests.store.test_store import SLIDES
 
@@ -43,7 +43,7 @@ def test_impossible_numbers_are_named_as_damage(tmp_path: Path, sql: str) -> Non
 def test_a_patient_rule_that_is_no_text_is_no_rule(tmp_path: Path) -> None:
     folder = database_of(tmp_path / "x.fish", SLIDES[:1])
     with SnapshotStore(folder, writer=True) as store:
-        store.catalogue.set_parameter("patient", {"a": []})
+        store.catalogue.remember(patient={"a": []})
     with open_database(folder) as database:
         assert database._patient("P1.tif") == ""
 

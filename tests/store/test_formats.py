@@ -12,9 +12,10 @@ import pytest
 
 from napari_fish.errors import DatabaseError
 from napari_fish.search import Query, SearchParams, search_many
-from napari_fish.store import EncodedSlide, MemoryStore, SnapshotStore
+from napari_fish.store import EncodedSlide, MemoryStore
 from napari_fish.store.copy import export
 from napari_fish.store.records import Choice
+from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import FILE, SqliteCatalogue
 from napari_fish.store.sqlite.schema import FORMATS
 from tests.search.archives import demo_slides

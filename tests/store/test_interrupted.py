@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from napari_fish.errors import DatabaseError
-from napari_fish.store import SnapshotStore
+from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from tests.building.test_faults import mounted
 from tests.store.test_store import SLIDES, answers, answers_in_memory, create

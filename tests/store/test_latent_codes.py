@@ -12,8 +12,8 @@ import pytest
 import zarr
 
 from napari_fish.errors import DatabaseError
-from napari_fish.store import SnapshotStore
 from napari_fish.store.latent_codes import FOLDER, has_codes, read_codes, save_codes
+from napari_fish.store.snapshot.store import SnapshotStore
 from tests.store.test_store import SLIDES, create
 
 CODES = np.random.default_rng(0).integers(0, 128, (12, 64, 64), np.uint8)
@@ -102,10 +102,10 @@ def test_verify_reads_the_codes(tmp_path: Path) -> None:
         save_codes(folder, name, CODES[: len(SLIDES[0].keys)])
         assert store.verify() == []
         save_codes(folder, name, CODES[:3])
-        assert "codes of 3 patches" in store.verify()[0]
+        assert "codes of 3 patches" in store.verify()[0].text
         save_codes(folder, name, CODES)
         _flip(next((folder / FOLDER).glob("*/zarr.json")).parent)
-        assert "damaged" in store.verify()[0]
+        assert "damaged" in store.verify()[0].text
 
 
 def test_codes_that_were_being_written_when_the_program_ended_do_not_count(

@@ -17,9 +17,10 @@ from napari_fish.errors import DatabaseError
 from napari_fish.index import ClusterParams
 from napari_fish.search import Query, SearchParams, calibrate, search
 from napari_fish.search.params import MODES, Mode
-from napari_fish.store import EncodedSlide, MemoryStore, SnapshotStore, Store
+from napari_fish.store import EncodedSlide, MemoryStore, Store
 from napari_fish.store.snapshot import files as snapshot_module
 from napari_fish.store.snapshot import store as store_module
+from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from tests.search.archives import demo_slides
 
@@ -247,7 +248,7 @@ def test_damage_that_opening_cannot_see_is_found_and_mended_by_verify(
         store.compact()
     _spoil(folder / "snapshot" / "main" / "head.npy")
     with SnapshotStore(folder, writer=True) as store:
-        (text,) = store.verify()
+        (text,) = map(str, store.verify())
         assert "head" in text and "made again" in text
         assert store.verify() == []
         assert answers(store, "exact") == answers_in_memory(SLIDES[:6], "exact")

@@ -28,10 +28,11 @@ from napari_fish.search import calibrate
 from napari_fish.slides.finding import told_unread
 from napari_fish.slides.opening import expanded
 from napari_fish.slides.pixels import to_jpeg
-from napari_fish.store import EncodedSlide, Quarantined, SlideRecord, SnapshotStore
+from napari_fish.store import EncodedSlide, Quarantined, SlideRecord
 from napari_fish.store.latent_codes import remove_codes, save_codes
+from napari_fish.store.opening import pictures_to_write
 from napari_fish.store.places import is_there, place_of, recorded_path
-from napari_fish.store.sqlite.pictures import Thumbnails
+from napari_fish.store.protocol import CataloguedStore
 
 Progress = Callable[[int, int], None]
 ShouldStop = Callable[[], bool]
@@ -98,24 +99,23 @@ def build(
         dismissed = [one.slide for one in wanted if one not in set(left)]
         matched = labels_of(found, table, params.patient, store.catalogue)
         run = _Run(store, encoder, settings.mosaic, params, matched.labels, masks, watch, should_stop)
-        store.catalogue.begin_build()
-        try:
-            if table is not None or params.patient is not None:
-                run.relabel(found)
-            remember_patient_rule(store.catalogue, params.patient, table)
-            remember_folders(store.catalogue, masks)
-            if params.artefacts and only is None and settings.mosaic is not None:
-                # For slides to come, and for queries.
-                now = params_for(None, params.artefacts, settings.mosaic)
-                store.catalogue.set_parameter("mosaic", now.to_dict())
-            run.all(left, progress or (lambda done, total: None))
-        except (Cancelled, KeyboardInterrupt):
-            # What there is so far can be searched.
-            _settled(store)
-            raise
-        finally:
-            run.pictures.close()
-            store.catalogue.end_build()
+        with store.catalogue.changing():
+            try:
+                if table is not None or params.patient is not None:
+                    run.relabel(found)
+                remember_patient_rule(store.catalogue, params.patient, table)
+                remember_folders(store.catalogue, masks)
+                if params.artefacts and only is None and settings.mosaic is not None:
+                    # For slides to come, and for queries.
+                    now = params_for(None, params.artefacts, settings.mosaic)
+                    store.catalogue.remember(mosaic=now.to_dict())
+                run.all(left, progress or (lambda done, total: None))
+            except (Cancelled, KeyboardInterrupt):
+                # What there is so far can be searched.
+                _settled(store)
+                raise
+            finally:
+                run.pictures.close()
         notes = [*label_notes(table, matched), *masks.notes, *run.notes, *_settled(store)]
         notes += [told_unread(unread)] if unread else []
         if dismissed:
@@ -132,7 +132,7 @@ class _Run:
 
     def __init__(
         self,
-        store: SnapshotStore,
+        store: CataloguedStore,
         encoder: Encoder,
         mosaic: MosaicParams | None,
         params: BuildParams,
@@ -152,7 +152,7 @@ class _Run:
         mpp = params.mpp if mosaic is not None else None
         self.known = KnownSlides(self.catalogue, mpp, masks, params.artefacts)
         self.masks, self._all_marked = masks, list[str]()
-        self.pictures = Thumbnails.open_to_write(self.folder)
+        self.pictures = pictures_to_write(self.folder)
         self.done: list[SlideDone] = []
         self._open: set[Prepared] = set()
         self._report: Callable[[], None] = lambda: None
@@ -369,7 +369,7 @@ def _is_gone(bad: Quarantined, folder: Path) -> bool:
     return not is_there(place_of(bad.path, folder))
 
 
-def _settled(store: SnapshotStore) -> list[str]:
+def _settled(store: CataloguedStore) -> list[str]:
     """Bring snapshot and calibration up to date; return what is to be said of the calibration."""
     store.settle()
     try:

@@ -12,8 +12,8 @@ from napari_fish.building.survey import Candidate, by_id, is_unchanged
 from napari_fish.labels.slide_names import without_ending
 from napari_fish.slides.identity import stamp
 from napari_fish.store.places import place_of
+from napari_fish.store.protocol import Catalogue
 from napari_fish.store.records import SlideRecord
-from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
 
 class KnownSlides:
@@ -32,7 +32,7 @@ class KnownSlides:
     """
 
     def __init__(
-        self, catalogue: SqliteCatalogue, mpp: float | None, masks: Masks, artefacts: str | None = None
+        self, catalogue: Catalogue, mpp: float | None, masks: Masks, artefacts: str | None = None
     ) -> None:
         self._folder, self._mpp, self._masks, self._artefacts = catalogue.folder, mpp, masks, artefacts
         self.records: dict[str, SlideRecord] = {}

@@ -9,19 +9,18 @@ from napari_fish.building.survey import Candidate
 from napari_fish.labels.sheets import enumerated
 from napari_fish.labels.table import LabelTable, Matched, SlideLabels, label_slides, patient_rule
 from napari_fish.store import SlideRecord
+from napari_fish.store.protocol import Catalogue
 from napari_fish.store.records import with_values
-from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
-PATIENT = "patient"
 """The parameter that keeps the expression by which file names tell the patient."""
 
 
 def labels_of(
-    found: Sequence[Candidate], table: LabelTable | None, patient: str | None, catalogue: SqliteCatalogue
+    found: Sequence[Candidate], table: LabelTable | None, patient: str | None, catalogue: Catalogue
 ) -> Matched:
     """Return what is known of slides; where nobody says who the patient is, the expression used before does."""
     matched = label_slides([one.slide for one in found], table, patient)
-    remembered = catalogue.parameters.get(PATIENT)
+    remembered = catalogue.facts.patient
     if patient is not None or not remembered:
         return matched
     rule = patient_rule(remembered)
@@ -32,10 +31,10 @@ def labels_of(
     return replace(matched, labels=labels)
 
 
-def remember_patient_rule(catalogue: SqliteCatalogue, rule: str | None, table: LabelTable | None) -> None:
+def remember_patient_rule(catalogue: Catalogue, rule: str | None, table: LabelTable | None) -> None:
     """Keep an expression that tells the patient by the file name: queries have file names, too."""
     if rule and (table is None or table.column(rule) is None):
-        catalogue.set_parameter(PATIENT, rule)
+        catalogue.remember(patient=rule)
 
 
 def with_labels(record: SlideRecord, said: SlideLabels) -> SlideRecord:

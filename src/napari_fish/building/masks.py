@@ -16,9 +16,9 @@ from napari_fish.labels.table import LabelTable
 from napari_fish.mosaic.annotations import split_classes
 from napari_fish.mosaic.maskfile import MaskFile
 from napari_fish.slides.opening import expanded
-from napari_fish.store.places import MASK_FOLDERS, place_of, recorded_path
+from napari_fish.store.places import place_of, recorded_path
+from napari_fish.store.protocol import Catalogue
 from napari_fish.store.records import SlideRecord
-from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
 _ENDING = re.compile(r"\.(geojson|json|png|jpe?g|tiff?|bmp|gif|webp)$", re.IGNORECASE)
 _MASK = re.compile(r"[ _.-]masks?$", re.IGNORECASE)
@@ -125,20 +125,20 @@ def masks_of(found: Sequence[Candidate], params: BuildParams, table: LabelTable 
     return Masks(True, masks, refused, tuple(notes))
 
 
-def remember_folders(catalogue: SqliteCatalogue, masks: Masks) -> None:
+def remember_folders(catalogue: Catalogue, masks: Masks) -> None:
     """Remember where masks lie, so that slides can be encoded again with them."""
     used = {
         recorded_path(mask.file.path.parent, catalogue.folder) for mask in masks.of.values() if mask.identity
     }
-    known = set(catalogue.parameters.get(MASK_FOLDERS, ()))
+    known = set(catalogue.facts.mask_folders)
     if used - known:
-        catalogue.set_parameter(MASK_FOLDERS, sorted(used | known))
+        catalogue.remember(mask_folders=sorted(used | known))
 
 
-def mask_again(slide: Path, record: SlideRecord, catalogue: SqliteCatalogue) -> SlideMask | None:
+def mask_again(slide: Path, record: SlideRecord, catalogue: Catalogue) -> SlideMask | None:
     """Return the mask that a slide was encoded with, if it lies unchanged beside it or where masks lay; else None."""
     name = record.choice.mask.rpartition("#")[0]
-    places = [place_of(kept, catalogue.folder) for kept in catalogue.parameters.get(MASK_FOLDERS, ())]
+    places = [place_of(kept, catalogue.folder) for kept in catalogue.facts.mask_folders]
     for folder in (slide.parent, *places) if name else ():
         if folder is not None:
             mask = _as_it_is(MaskFile(folder / name, split_classes(record.choice.mask_class)))

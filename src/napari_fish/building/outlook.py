@@ -18,9 +18,8 @@ from napari_fish.mosaic.reading import known_mpp
 from napari_fish.mosaic.tissue import segment
 from napari_fish.slides import open_slide
 from napari_fish.slides.opening import expanded
+from napari_fish.store.opening import is_database, open_catalogue
 from napari_fish.store.records import Quarantined
-from napari_fish.store.sqlite.catalogue import SqliteCatalogue
-from napari_fish.store.sqlite.schema import FILE
 
 ENOUGH_SLIDES = 8
 """Slides looked at, spread over all that are to do."""
@@ -89,13 +88,12 @@ def outlook(
     there = survey(slides, target, params.artefacts)
     mosaic, patches, encoder = preset(params.preset or "default"), bool(params.patches), ""
     quarantined: tuple[Quarantined, ...] = ()
-    if (target / FILE).is_file():
-        catalogue = SqliteCatalogue.open(target, read_only=True)
+    if is_database(target):
+        catalogue = open_catalogue(target)
         try:
-            encoder, quarantined = catalogue.encoder, tuple(catalogue.quarantined)
-            known = catalogue.parameters
-            patches = bool(known.get("patches"))
-            mosaic = MosaicParams.from_dict(known["mosaic"]) if "mosaic" in known else mosaic
+            facts, quarantined = catalogue.facts, tuple(catalogue.quarantined)
+            encoder, patches = facts.encoder, facts.patches
+            mosaic = MosaicParams.from_dict(dict(facts.mosaic)) if facts.mosaic else mosaic
         finally:
             catalogue.close()
     to_do = there.to_do

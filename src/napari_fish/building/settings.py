@@ -12,12 +12,10 @@ from napari_fish.encode.bundle.barcode import words_for
 from napari_fish.encode.bundle.card import NEIGHBOUR, Card
 from napari_fish.errors import DatabaseError
 from napari_fish.mosaic import PRESETS, MosaicParams, preset
-from napari_fish.store import SnapshotStore
-from napari_fish.store.copy import OURS
-from napari_fish.store.places import BUNDLE, is_there, place_of, recorded_path
-from napari_fish.store.sqlite.catalogue import PAPER_BARCODES, SqliteCatalogue
-from napari_fish.store.sqlite.lock import write_lock
-from napari_fish.store.sqlite.schema import FILE
+from napari_fish.store.facts import Facts
+from napari_fish.store.opening import create_database, is_database, open_store
+from napari_fish.store.places import is_there, place_of, recorded_path
+from napari_fish.store.protocol import Catalogue, CataloguedStore
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Settings:
 
 def open_for_build(
     folder: Path, params: BuildParams, encoder: Encoder | None = None
-) -> tuple[SnapshotStore, Encoder, Settings]:
+) -> tuple[CataloguedStore, Encoder, Settings]:
     """Open a database to write, making it where it is missing, and refuse to mix what does not fit.
 
     Parameters
@@ -51,15 +49,16 @@ def open_for_build(
         raise DatabaseError(f"There is no preset {params.preset!r}; choose one of {', '.join(PRESETS)}.")
     check_artefacts(params, bool(params.patches))
     _refuse_masks(params, bool(params.patches))
-    if not (folder / FILE).is_file():
+    if not is_database(folder):
         encoder = encoder or load_encoder(params.encoder or DEFAULT_ENCODER, params.device)
         _create(folder, params, encoder)
-    store = SnapshotStore(folder, writer=True)
+    store = open_store(folder, writer=True)
     try:
         settings = _recorded(store.catalogue, params)
         check_artefacts(params, settings.mosaic is None)
         encoder = encoder or load_encoder_of(store.catalogue, params.device, params.encoder)
-        check_same_encoder(store.catalogue.encoder, store.catalogue.weights_hash, encoder.card, str(folder))
+        facts = store.catalogue.facts
+        check_same_encoder(facts.encoder, facts.weights_hash, encoder.card, str(folder))
     except BaseException:
         store.close()
         raise
@@ -69,42 +68,21 @@ def open_for_build(
 def _create(folder: Path, params: BuildParams, encoder: Encoder) -> None:
     from napari_fish import __version__
 
-    if folder.is_file():
-        raise DatabaseError(f"{folder}: is a file; a database is a folder. Choose another name.")
-    name = params.preset or "default"
-    mosaic = params_for(None, params.artefacts, _mosaic_at_scale(name, encoder.card, bool(params.patches)))
-    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    # What a killed program left of ours, journals of SQLite included, and files that a desktop hides are no harm.
-    foreign = [name for name in names if not name.startswith((*OURS, "."))]
-    if foreign:
-        raise DatabaseError(
-            f"{folder}: this folder holds other files ({', '.join(foreign[:3])}). Name a folder of its own for "
-            "the database, such as archive.fish."
-        )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DatabaseError(f"{folder}: cannot be made ({error.strerror}). Choose another place.") from error
-    lock = write_lock(folder)
-    try:
-        if not (folder / FILE).is_file():
-            bundle = Path(params.encoder) if params.encoder and Path(params.encoder).exists() else None
-            SqliteCatalogue.create(
-                folder,
-                words=words_for(encoder.card.barcode_length),
-                encoder=encoder.card.id,
-                weights_hash=encoder.card.sha256,
-                parameters={
-                    "preset": name,
-                    "mosaic": mosaic.to_dict(),
-                    "patches": bool(params.patches),
-                    "version": __version__,
-                    PAPER_BARCODES: is_papers(encoder.card),
-                    BUNDLE: recorded_path(bundle, folder),
-                },
-            ).close()
-    finally:
-        lock.release()
+    name, card = params.preset or "default", encoder.card
+    mosaic = params_for(None, params.artefacts, _mosaic_at_scale(name, card, bool(params.patches)))
+    bundle = Path(params.encoder) if params.encoder and Path(params.encoder).exists() else None
+    facts = Facts(
+        card.id,
+        card.sha256,
+        words_for(card.barcode_length),
+        preset=name,
+        mosaic=mosaic.to_dict(),
+        patches=bool(params.patches),
+        version=__version__,
+        paper_barcodes=is_papers(card),
+        bundle=recorded_path(bundle, folder),
+    )
+    create_database(folder, facts)
 
 
 def _mosaic_at_scale(name: str, card: Card, patches: bool) -> MosaicParams:
@@ -123,27 +101,30 @@ def is_papers(card: Card) -> bool:
     return (card.texture.kind, card.barcode, card.barcode_length) == ("densenet121", NEIGHBOUR, 1024)
 
 
-def load_encoder_of(catalogue: SqliteCatalogue, device: str = "auto", asked: str | None = None) -> Encoder:
+def load_encoder_of(catalogue: Catalogue, device: str = "auto", asked: str | None = None) -> Encoder:
     """Load the encoder of a database: the one asked for, else the one from where it was, else the one of that name."""
-    kept = place_of(str(catalogue.parameters.get(BUNDLE, "")), catalogue.folder)
-    name = asked or (kept if is_there(kept) else catalogue.encoder)
+    facts = catalogue.facts
+    kept = place_of(facts.bundle, catalogue.folder)
+    name = asked or (kept if is_there(kept) else facts.encoder)
     encoder = load_encoder(name, device)
-    check_same_encoder(catalogue.encoder, catalogue.weights_hash, encoder.card, str(catalogue.folder))
+    check_same_encoder(facts.encoder, facts.weights_hash, encoder.card, str(catalogue.folder))
     return encoder
 
 
-def recorded_mosaic(catalogue: SqliteCatalogue) -> tuple[MosaicParams, bool]:
+def recorded_mosaic(catalogue: Catalogue) -> tuple[MosaicParams, bool]:
     """Return how the patches of a database are chosen, and whether it holds patch images instead."""
-    known = catalogue.parameters
+    facts = catalogue.facts
     try:
-        return MosaicParams.from_dict(known["mosaic"]), bool(known["patches"])
+        if facts.mosaic is None:
+            raise ValueError("none are recorded")
+        return MosaicParams.from_dict(dict(facts.mosaic)), facts.patches
     except (KeyError, TypeError, ValueError) as error:
         raise DatabaseError(
             f"{catalogue.folder}: made with parameters this version does not know ({error}); build it again."
         ) from error
 
 
-def _recorded(catalogue: SqliteCatalogue, params: BuildParams) -> Settings:
+def _recorded(catalogue: Catalogue, params: BuildParams) -> Settings:
     """Return what the database was made with, if that is what is asked for."""
     mosaic, patches = recorded_mosaic(catalogue)
     # The scale is the encoder's, whatever the preset, and how strictly artefacts are left out may be changed.

@@ -12,13 +12,10 @@ from napari_fish.errors import SlideError
 from napari_fish.slides.finding import find_slides, told_unread
 from napari_fish.slides.identity import stamp
 from napari_fish.slides.opening import expanded
+from napari_fish.store.opening import is_database, open_catalogue
 from napari_fish.store.places import place_of
+from napari_fish.store.protocol import Catalogue
 from napari_fish.store.records import SlideRecord
-from napari_fish.store.sqlite.catalogue import SqliteCatalogue
-from napari_fish.store.sqlite.schema import FILE
-
-DISMISSED = "dismissed"
-"""The parameter that keeps size and time of bad files that are to be left alone, by where they are."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +79,8 @@ def survey(slides: str | Path, database: str | Path, artefacts: str | None = Non
     unread: Counter[str] = Counter()
     found = candidates(folder, unread)
     known: dict[Path, SlideRecord] = {}
-    if (target / FILE).is_file():
-        catalogue = SqliteCatalogue.open(target, read_only=True)
+    if is_database(target):
+        catalogue = open_catalogue(target)
         found = without_dismissed(found, catalogue)
         known = by_place(by_id(catalogue).values(), target)
         catalogue.close()
@@ -92,16 +89,16 @@ def survey(slides: str | Path, database: str | Path, artefacts: str | None = Non
     return Survey(found, unchanged, unread)
 
 
-def without_dismissed(found: Sequence[Candidate], catalogue: SqliteCatalogue) -> tuple[Candidate, ...]:
+def without_dismissed(found: Sequence[Candidate], catalogue: Catalogue) -> tuple[Candidate, ...]:
     """Leave out what was dismissed and is as it was."""
-    kept = catalogue.parameters.get(DISMISSED, {})
+    kept = catalogue.facts.dismissed
     if not kept:
         return tuple(found)
-    places = {place_of(path, catalogue.folder): tuple(said) for path, said in kept.items()}
+    places = {place_of(path, catalogue.folder): said for path, said in kept.items()}
     return tuple(one for one in found if places.get(one.path.resolve()) != (one.size, one.mtime))
 
 
-def by_id(catalogue: SqliteCatalogue) -> dict[str, SlideRecord]:
+def by_id(catalogue: Catalogue) -> dict[str, SlideRecord]:
     """Return all slides of a database by id."""
     return {record.slide: record for _, record in catalogue.slides()}
 
@@ -127,7 +124,7 @@ def is_unchanged(
 def _of_database(path: Path, source: Path) -> bool:
     """Whether a file belongs to a database that lies among the slides."""
     inside = [source.joinpath(*parts) for parts in _beginnings(path.relative_to(source).parts)]
-    return any(folder.suffix == ".fish" or (folder / FILE).is_file() for folder in inside)
+    return any(folder.suffix == ".fish" or is_database(folder) for folder in inside)
 
 
 def _beginnings(parts: Sequence[str]) -> list[Sequence[str]]:

@@ -62,7 +62,7 @@ class Batch:
         catalogue = self.database.store.catalogue
         depends_on = {
             "version": __version__,
-            "database": [catalogue.identity, catalogue.generation, catalogue.weights_hash],
+            "database": [catalogue.identity, catalogue.generation, catalogue.facts.weights_hash],
             "queries": [(query, _state(query)) for query in self.queries],
             "mask": [str(self.mask), self.mask_class, _state(str(self.mask))],
             "region": self.region,

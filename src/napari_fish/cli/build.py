@@ -99,9 +99,9 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add slides to a database."""
-    from napari_fish.store.sqlite.schema import FILE
+    from napari_fish.store.opening import is_database
 
-    if not (database / FILE).is_file():
+    if not is_database(database):
         raise FishError(f"{database}: no database here; make one with napari-fish build.")
     params = BuildParams(
         mpp=mpp,
@@ -236,19 +236,25 @@ def remove(
 
 def verify(database: _Database, as_json: Json = False) -> None:
     """Read the whole database and check it; a damaged snapshot is made again."""
-    from napari_fish.store import SnapshotStore
-    from napari_fish.store.snapshot.store import REPAIRED
+    from napari_fish.store.opening import open_store
 
     # Nothing can be mended in a folder that cannot be written to, but it can be read.
-    with SnapshotStore(database, writer=os.access(database, os.W_OK)) as store:
+    with open_store(database, writer=os.access(database, os.W_OK)) as store:
         wrong = store.verify()
-        damaged = any(REPAIRED not in text for text in wrong)
+        damaged = not all(problem.repaired for problem in wrong)
         digest = "" if damaged else store.digest()
         counts = int(store.slides.alive.sum()), int(store.patches_per_slide.sum())
     if as_json:
-        write_json({"slides": counts[0], "mosaics": counts[1], "digest": digest, "wrong": wrong})
+        write_json(
+            {
+                "slides": counts[0],
+                "mosaics": counts[1],
+                "digest": digest,
+                "wrong": [str(problem) for problem in wrong],
+            }
+        )
     else:
-        state = "\n".join(wrong) if wrong else "all is well"
+        state = "\n".join(map(str, wrong)) if wrong else "all is well"
         said = f", digest {digest[:16]}" if digest else ""
         typer.echo(f"{database}: {counts[0]} slides, {counts[1]} mosaics{said}\n{state}")
     if damaged:
@@ -257,9 +263,9 @@ def verify(database: _Database, as_json: Json = False) -> None:
 
 def compact(database: _Database, as_json: Json = False) -> None:
     """Write the snapshot anew, without what was removed."""
-    from napari_fish.store import SnapshotStore
+    from napari_fish.store.opening import open_store
 
-    with SnapshotStore(database, writer=True) as store:
+    with open_store(database, writer=True) as store:
         store.compact()
         count = len(store)
     write_json({"mosaics": count}) if as_json else typer.echo(f"{database}: {count} mosaics in one part")

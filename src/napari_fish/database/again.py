@@ -16,8 +16,8 @@ from napari_fish.labels.sheets import enumerated
 from napari_fish.slides.identity import stamp
 from napari_fish.slides.opening import expanded
 from napari_fish.store.latent_codes import FOLDER as CODES
+from napari_fish.store.opening import open_catalogue
 from napari_fish.store.places import is_there, place_of
-from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
 
 def encode_again(
@@ -45,7 +45,7 @@ def encode_again(
     folder = expanded(database)
     found, notes = [], []
     away, masked = [], []
-    catalogue = SqliteCatalogue.open(folder, read_only=True)
+    catalogue = open_catalogue(folder)
     try:
         known = by_id(catalogue)
         for slide in dict.fromkeys(slides):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from napari_fish.building.labelling import remember_patient_rule, with_labels
-from napari_fish.building.survey import DISMISSED, by_id, candidates
+from napari_fish.building.survey import by_id, candidates
 from napari_fish.errors import Cancelled, DatabaseError, FishError
 from napari_fish.labels.slide_names import SlideNames
 from napari_fish.labels.table import LabelTable, Matched, label_slides, read_labels
@@ -15,12 +15,11 @@ from napari_fish.search import calibrate
 from napari_fish.slides import open_slide
 from napari_fish.slides.identity import stamp
 from napari_fish.slides.opening import expanded
-from napari_fish.store import SnapshotStore
 from napari_fish.store.latent_codes import remove_codes
+from napari_fish.store.opening import open_store, pictures_to_write
 from napari_fish.store.places import is_there, place_of, recorded_path
+from napari_fish.store.protocol import Catalogue, CataloguedStore
 from napari_fish.store.records import Quarantined
-from napari_fish.store.sqlite.catalogue import SqliteCatalogue
-from napari_fish.store.sqlite.pictures import Thumbnails
 
 
 def import_labels(
@@ -44,7 +43,7 @@ def import_labels(
         Which column of the file is slide, patient, site, diagnosis or stain, where the guess is wrong.
     """
     table = read_labels(expanded(labels), columns=columns)
-    with SnapshotStore(expanded(database), writer=True) as store:
+    with open_store(expanded(database), writer=True) as store:
         records = by_id(store.catalogue)
         matched = label_slides(records, table, patient)
         changed = [with_labels(records[slide], said) for slide, said in matched.labels.items()]
@@ -65,14 +64,14 @@ def remove_slides(database: str | Path, slides: Iterable[str]) -> list[str]:
     A file in quarantine is dismissed: no build looks at it again before it changes.
     """
     folder = expanded(database)
-    with SnapshotStore(folder, writer=True) as store:
+    with open_store(folder, writer=True) as store:
         wanted = list(dict.fromkeys(slides))
         bad = {slide.slide for slide in store.catalogue.quarantined}
         # Before anything is done all must be found.
         known = {name: _slide_or_none(store, name, bad) for name in wanted}
         dismissed = _dismiss(store.catalogue, wanted)
         ids = list(dict.fromkeys(slide for slide in known.values() if slide is not None))
-        pictures = Thumbnails.open_to_write(folder)
+        pictures = pictures_to_write(folder)
         for slide in ids:
             # Before the catalogue forgets them, so that nothing of a slide outlives it, whatever happens.
             pictures.remove(slide)
@@ -83,18 +82,18 @@ def remove_slides(database: str | Path, slides: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*ids, *dismissed.values()]))
 
 
-def _dismiss(catalogue: SqliteCatalogue, names: Iterable[str]) -> dict[str, str]:
+def _dismiss(catalogue: Catalogue, names: Iterable[str]) -> dict[str, str]:
     """Take files out of quarantine for as long as they stay as they are; return their ids by the names that fit."""
     quarantined = {bad.slide: bad for bad in catalogue.quarantined}
     ids = SlideNames(quarantined)
     fitting = {name: (name,) if name in quarantined else ids.find(name).slides for name in names}
     chosen = {name: slides[0] for name, slides in fitting.items() if len(slides) == 1}
     if chosen:
-        kept = dict(catalogue.parameters.get(DISMISSED, {}))
+        kept = dict(catalogue.facts.dismissed)
         kept |= {
             quarantined[slide].path: _stamp(quarantined[slide], catalogue.folder) for slide in chosen.values()
         }
-        catalogue.set_parameter(DISMISSED, kept)
+        catalogue.remember(dismissed=kept)
         catalogue.release(chosen.values())
     return chosen
 
@@ -107,7 +106,7 @@ def _stamp(bad: Quarantined, folder: Path) -> tuple[int, int]:
         return 0, 0
 
 
-def _slide_or_none(store: SnapshotStore, name: str, bad: Iterable[str]) -> str | None:
+def _slide_or_none(store: CataloguedStore, name: str, bad: Iterable[str]) -> str | None:
     """Return the id of a slide, None for a file that is only in quarantine."""
     try:
         return find_slide(store, name)
@@ -117,7 +116,7 @@ def _slide_or_none(store: SnapshotStore, name: str, bad: Iterable[str]) -> str |
         return None
 
 
-def find_slide(store: SnapshotStore, name: str) -> str:
+def find_slide(store: CataloguedStore, name: str) -> str:
     """Return the id of a slide, given by it or by a name that fits only one."""
     if store.catalogue.number(name) is not None:
         return name
@@ -157,7 +156,7 @@ def relocate(
         Called with files looked at and all files; asked before each.
     """
     target = expanded(database)
-    with SnapshotStore(target, writer=True) as store:
+    with open_store(target, writer=True) as store:
         records = by_id(store.catalogue)
         missing = [record for record in records.values() if not is_there(place_of(record.path, target))]
         lost = {record.content_hash: record for record in missing if record.content_hash}

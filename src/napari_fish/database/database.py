@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.building.build import build as build_database
-from napari_fish.building.labelling import PATIENT
 from napari_fish.building.params import BuildParams
 from napari_fish.building.settings import load_encoder_of, recorded_mosaic
 from napari_fish.building.summary import Summary
@@ -32,7 +31,8 @@ from napari_fish.search.filters import check_values
 from napari_fish.slides import Slide, open_slide
 from napari_fish.slides.image import array_slide
 from napari_fish.slides.opening import expanded
-from napari_fish.store import SlideRecord, SnapshotStore
+from napari_fish.store import SlideRecord
+from napari_fish.store.opening import open_store
 from napari_fish.store.places import is_there, place_of
 
 Progress = Callable[[int, int], None]
@@ -60,7 +60,7 @@ class Database:
     def __init__(self, path: str | Path, device: str = "auto") -> None:
         self.path = expanded(path)
         self.device = device
-        self.store = SnapshotStore(self.path)
+        self.store = open_store(self.path)
         self._encoder: Encoder | None = None
         self._turn, self._loading = threading.RLock(), threading.Lock()
 
@@ -74,8 +74,8 @@ class Database:
 
     def use_encoder(self, encoder: Encoder) -> None:
         """Use an encoder that is loaded already, if it is the right one."""
-        catalogue = self.store.catalogue
-        check_same_encoder(catalogue.encoder, catalogue.weights_hash, encoder.card, str(self.path))
+        facts = self.store.catalogue.facts
+        check_same_encoder(facts.encoder, facts.weights_hash, encoder.card, str(self.path))
         with self._loading:
             self._encoder = encoder
 
@@ -294,8 +294,8 @@ class Database:
 
     def _patient(self, name: str) -> str:
         """Return the patient of a slide that is not in the database, as the file name tells, if it does."""
-        rule = self.store.catalogue.parameters.get(PATIENT)
-        return patient_rule(rule)(name, SlideLabels()) if rule and isinstance(rule, str) else ""
+        rule = self.store.catalogue.facts.patient
+        return patient_rule(rule)(name, SlideLabels()) if rule else ""
 
     def add(
         self,

@@ -10,9 +10,9 @@ from typing import Any
 from napari_fish.errors import Cancelled
 from napari_fish.mosaic.left_out import is_much, together, warnings
 from napari_fish.slides.opening import expanded
+from napari_fish.store.opening import open_catalogue
 from napari_fish.store.places import is_there, place_of
 from napari_fish.store.records import Quarantined, SlideRecord
-from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
 
 @dataclass(frozen=True)
@@ -108,19 +108,13 @@ def inspect_database(
         Called with slides looked for on disk and all slides; asked now and then.
     """
     folder = expanded(path)
-    catalogue = SqliteCatalogue.open(folder, read_only=True)
+    catalogue = open_catalogue(folder)
     try:
         with catalogue.reading():
             known, mosaics = catalogue.slides(), catalogue.numbers()
             calibration = catalogue.calibration
             columns = ("diagnosis", "site", "patient", *(name.lower() for name in catalogue.label_columns()))
-            about = (
-                catalogue.quarantined,
-                catalogue.encoder,
-                catalogue.weights_hash,
-                catalogue.words,
-                catalogue.parameters,
-            )
+            about = catalogue.quarantined, catalogue.facts, catalogue.parameters
     finally:
         catalogue.close()
     away = set()
@@ -132,16 +126,16 @@ def inspect_database(
             away.add(record.slide)
         if progress:
             progress(done + 1, len(known))
-    quarantined, encoder, weights_hash, words, parameters = about
+    quarantined, facts, parameters = about
     return Inspection(
         folder,
         tuple(record for _, record in known),
         tuple(mosaics[number] for number, _ in known),
         frozenset(away),
         tuple(quarantined),
-        encoder,
-        weights_hash,
-        64 * words,
+        facts.encoder,
+        facts.weights_hash,
+        64 * facts.words,
         None if calibration is None else calibration.threshold,
         parameters,
         tuple(dict.fromkeys(columns)),

@@ -9,9 +9,10 @@ from napari_fish.database.questions import PICTURE_PX, Asked
 from napari_fish.errors import FishError
 from napari_fish.slides import open_slide
 from napari_fish.slides.pixels import to_jpeg
+from napari_fish.store.opening import pictures_of
 from napari_fish.store.places import place_of
+from napari_fish.store.protocol import KeptPictures
 from napari_fish.store.records import Box, SlideRecord
-from napari_fish.store.sqlite.pictures import Thumbnails
 
 
 class ArchivePictures:
@@ -29,12 +30,12 @@ class ArchivePictures:
 
     def __init__(self, asked: Asked, folder: Path, records: Mapping[str, SlideRecord]) -> None:
         self._asked, self._folder, self._records = asked, folder, records
-        self._thumbnails: Thumbnails | None = None
+        self._thumbnails: KeptPictures | None = None
         self._opened = False
 
-    def _kept(self) -> Thumbnails | None:
+    def _kept(self) -> KeptPictures | None:
         if not self._opened:
-            self._thumbnails, self._opened = Thumbnails.open_to_read(self._folder), True
+            self._thumbnails, self._opened = pictures_of(self._folder), True
         return self._thumbnails
 
     def query(self, index: int) -> bytes | None:

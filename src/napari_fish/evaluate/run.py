@@ -24,9 +24,8 @@ from napari_fish.evaluate.speed import storage_of
 from napari_fish.evaluate.steps import Run
 from napari_fish.evaluate.values import Evaluation, Times
 from napari_fish.search.calibrate import threshold_of
-from napari_fish.store import SnapshotStore
+from napari_fish.store.opening import pictures_of
 from napari_fish.store.protocol import Store
-from napari_fish.store.sqlite.pictures import Thumbnails
 
 Progress = Callable[[int, int], None]
 ShouldStop = Callable[[], bool]
@@ -126,8 +125,8 @@ def evaluate(
         p.definition,
         tuple(lines),
         tuple(ablation),
-        storage_of(store.folder, int(alive.sum()), int(store.patches_per_slide.sum()))
-        if isinstance(store, SnapshotStore)
+        storage_of(store.catalogue.folder, int(alive.sum()), int(store.patches_per_slide.sum()))
+        if store.catalogue is not None
         else None,
         tuple(speed),
         Times.of(list(encode_ms)) if len(encode_ms) else None,
@@ -139,19 +138,19 @@ def evaluate(
 
 def _level_of(store: Store) -> Level:
     """Return what a database holds: slides, or images that are one mosaic each."""
-    if isinstance(store, SnapshotStore):
-        return "patch" if store.catalogue.parameters.get("patches") else "slide"
+    if store.catalogue is not None:
+        return "patch" if store.catalogue.facts.patches else "slide"
     return "slide" if (store.patches_per_slide > 1).any() else "patch"
 
 
 def _check_encoders(store: Store, source: Store) -> None:
     if store.words != source.words:
         raise FishError("The two databases have barcodes of different length: they must share one encoder.")
-    if isinstance(store, SnapshotStore) and isinstance(source, SnapshotStore):
-        ours, theirs = store.catalogue, source.catalogue
+    if store.catalogue is not None and source.catalogue is not None:
+        ours, theirs = store.catalogue.facts, source.catalogue.facts
         if ours.weights_hash != theirs.weights_hash:
             raise FishError(
-                f"{source.folder} was built with encoder {theirs.encoder!r}, {store.folder} with {ours.encoder!r}: "
+                f"{source.catalogue.folder} was built with encoder {theirs.encoder!r}, {store.catalogue.folder} with {ours.encoder!r}: "
                 "build both with the same encoder."
             )
 
@@ -179,7 +178,7 @@ def _notes(answers: Answers, first: str, questions: Questions, p: EvaluateParams
 @contextmanager
 def _pictures(store: Store) -> Iterator[Picture]:
     """Open the pictures a database keeps, where it keeps any."""
-    kept = Thumbnails.open_to_read(store.folder) if isinstance(store, SnapshotStore) else None
+    kept = pictures_of(store.catalogue.folder) if store.catalogue is not None else None
     if kept is None:
         yield lambda slide, box: None
         return
@@ -190,7 +189,7 @@ def _pictures(store: Store) -> Iterator[Picture]:
 
 
 def _name(store: Store) -> str:
-    return store.folder.name if isinstance(store, SnapshotStore) else "in memory"
+    return store.catalogue.folder.name if store.catalogue is not None else "in memory"
 
 
 def _about(store: Store, source: Store, p: EvaluateParams, command: str) -> dict[str, Any]:
@@ -208,6 +207,7 @@ def _about(store: Store, source: Store, p: EvaluateParams, command: str) -> dict
         "machine": platform.platform(),
         "parameters": asdict(p),
     }
-    if isinstance(store, SnapshotStore):
-        about["encoder"] = f"{store.catalogue.encoder} ({store.catalogue.weights_hash[:12]})"
+    if store.catalogue is not None:
+        facts = store.catalogue.facts
+        about["encoder"] = f"{facts.encoder} ({facts.weights_hash[:12]})"
     return about

@@ -22,12 +22,9 @@ from napari_fish.search.params import SearchParams
 from napari_fish.search.recall import measure_recall
 from napari_fish.search.values import Query
 from napari_fish.store import EncodedSlide, MemoryStore
-from napari_fish.store.latent_codes import FOLDER as CODES
 from napari_fish.store.latent_codes import read_codes
+from napari_fish.store.opening import sizes_of
 from napari_fish.store.protocol import Store
-from napari_fish.store.snapshot.store import SNAPSHOT
-from napari_fish.store.sqlite.pictures import FILE as THUMBNAILS
-from napari_fish.store.sqlite.schema import FILE as TRUTH
 
 #: Searches that are timed, one after the other.
 TIMED = 50
@@ -230,17 +227,12 @@ def _one_mosaic(query: Query, i: int) -> Query:
 
 def storage_of(folder: Path, slides: int, mosaics: int) -> Storage:
     """Add up what a database takes on disk."""
-
-    def bytes_of(path: Path) -> int:
-        if path.is_file():
-            return path.stat().st_size
-        return sum(p.stat().st_size for p in path.rglob("*") if p.is_file())
-
+    sizes = sizes_of(folder)
     return Storage(
-        bytes_of(folder / SNAPSHOT),
-        bytes_of(folder / TRUTH),
-        bytes_of(folder / THUMBNAILS),
-        bytes_of(folder / CODES),
+        sizes.snapshot,
+        sizes.catalogue,
+        sizes.pictures,
+        sizes.latent_codes,
         mosaics,
         slides,
     )

@@ -21,7 +21,6 @@ from napari_fish.evaluate.values import SpeedRow, Times
 from napari_fish.names import MODES
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.recall import Recall, measure_recall
-from napari_fish.store import SnapshotStore
 from napari_fish.store.protocol import Store
 
 Progress = Callable[[int, int], None]
@@ -150,9 +149,11 @@ class Run:
             made = growing(self.store, self.questions, self.source, search, **common)
             rows += self._timed("speed", made, 20)
         if p.augment:
-            if not isinstance(self.store, SnapshotStore):
+            if self.store.catalogue is None:
                 raise FishError("Copies with noise need a database on disk that keeps its latent codes.")
-            made = augmented(self.store, self.store.folder, self.questions, self.source, search, **common)
+            made = augmented(
+                self.store, self.store.catalogue.folder, self.questions, self.source, search, **common
+            )
             rows += self._timed("augment", made, 12)
         return rows
 

@@ -1,6 +1,7 @@
 """What is remembered: slides, their mosaics, labels and calibration."""
 
 from napari_fish.store.memory import MemoryStore
+from napari_fish.store.opening import is_database, open_store
 from napari_fish.store.protocol import Store
 from napari_fish.store.records import (
     Box,
@@ -11,7 +12,6 @@ from napari_fish.store.records import (
     SlideRecord,
 )
 from napari_fish.store.slide_table import SlideTable
-from napari_fish.store.snapshot.store import SnapshotStore
 
 __all__ = [
     "Box",
@@ -22,6 +22,7 @@ __all__ = [
     "Quarantined",
     "SlideRecord",
     "SlideTable",
-    "SnapshotStore",
     "Store",
+    "is_database",
+    "open_store",
 ]

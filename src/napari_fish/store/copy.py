@@ -18,7 +18,7 @@ from napari_fish.store.latent_codes import has_codes, read_codes, save_codes
 from napari_fish.store.places import BUNDLE, MASK_FOLDERS, place_of, recorded_path
 from napari_fish.store.records import EncodedSlide, Quarantined, SlideRecord
 from napari_fish.store.snapshot.store import SNAPSHOT, SnapshotStore
-from napari_fish.store.sqlite.catalogue import IDENTITY, PAPER_BARCODES, SqliteCatalogue
+from napari_fish.store.sqlite.catalogue import IDENTITY, SqliteCatalogue
 from napari_fish.store.sqlite.lock import LOCK, write_lock
 from napari_fish.store.sqlite.pictures import FILE as THUMBNAILS
 from napari_fish.store.sqlite.pictures import Thumbnails
@@ -26,7 +26,7 @@ from napari_fish.store.sqlite.schema import FILE
 from napari_fish.texts import file_stem
 
 #: Parameters that hold no names of people or folders.
-_PUBLIC_PARAMETERS = ("preset", "mosaic", "patches", "version", PAPER_BARCODES)
+_PUBLIC_PARAMETERS = ("preset", "mosaic", "patches", "version", "paper_barcodes")
 _KEPT_COLUMNS = ("stain",)
 OURS = (FILE, LOCK, SNAPSHOT, THUMBNAILS, CODES)
 """With what the names of everything in a database begin."""
@@ -116,7 +116,7 @@ class _Copy:
         self.old, self.part, self.target, self.deidentify = old, part, target, deidentify
         self.rename: Callable[[SlideRecord], SlideRecord] = self._moved
         if deidentify:
-            self.rename = _Pseudonyms((*_KEPT_COLUMNS, *keep), classes=bool(old.parameters.get("patches")))
+            self.rename = _Pseudonyms((*_KEPT_COLUMNS, *keep), classes=old.facts.patches)
 
     def run(
         self, progress: Callable[[int, int], None] | None, should_stop: Callable[[], bool] | None

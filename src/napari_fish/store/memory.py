@@ -40,6 +40,7 @@ class MemoryStore:
         self.words = words
         self.calibration: Calibration | None = None
         self.paper_barcodes = False
+        self.catalogue = None
         self._slides: dict[str, EncodedSlide] = {}
         for slide in slides:
             self._check(slide)

@@ -12,8 +12,12 @@ answer, is decided in ``search``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +26,8 @@ from napari_fish.index.arrays import Barcodes, Keys, Mask, NeighbourLists, Rows
 from napari_fish.index.clustered.search import ClusterParams
 from napari_fish.index.exact.search import Block
 from napari_fish.index.guided.search import GuidedParams
-from napari_fish.store.records import Calibration, EncodedSlide, PatchRecord
+from napari_fish.store.facts import Facts
+from napari_fish.store.records import Box, Calibration, EncodedSlide, PatchRecord, Quarantined, SlideRecord
 from napari_fish.store.slide_table import SlideTable
 
 
@@ -63,12 +68,9 @@ class Store(Protocol):
         """How many rows there are, those of removed slides included."""
         ...
 
-    def commit(self, slide: EncodedSlide) -> None:
-        """Add a slide, or replace it, wholly or not at all."""
-        ...
-
-    def remove(self, slide: str) -> None:
-        """Forget a slide."""
+    @property
+    def catalogue(self) -> Catalogue | None:
+        """The lasting table behind it; None where there is none."""
         ...
 
     def records(self, rows: ArrayLike) -> list[PatchRecord]:
@@ -130,4 +132,212 @@ class Store(Protocol):
 
     def digest(self) -> str:
         """Return a digest of the content, the same whatever the order in which slides came."""
+        ...
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong with a database.
+
+    Attributes
+    ----------
+    text
+        What, in words.
+    repaired
+        Whether it was mended already.
+    """
+
+    text: str
+    repaired: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Catalogue(Protocol):
+    """The lasting table of slides and patches: what build and care need; paths in it are relative to its folder."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the database is."""
+        ...
+
+    @property
+    def facts(self) -> Facts:
+        """What every slide depends on, and what is remembered of builds."""
+        ...
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The facts as they are kept, by name."""
+        ...
+
+    def remember(self, **facts: Any) -> None:
+        """Change facts, given by name."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """What tells it from any other database; copies share it."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """Raised by every change."""
+        ...
+
+    def fingerprint(self) -> list[str | int]:
+        """Return what changes whenever the content does, copies that went another way included; empty where that cannot be said."""
+        ...
+
+    @property
+    def quarantined(self) -> list[Quarantined]:
+        """Slides that could not be encoded, and why."""
+        ...
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The distances of random pairs, where they were measured."""
+        ...
+
+    def commit(self, slide: EncodedSlide) -> int:
+        """Add a slide, or replace it, wholly or not at all; return its id."""
+        ...
+
+    def remove(self, slides: Iterable[str]) -> None:
+        """Forget slides, all of them or none."""
+        ...
+
+    def relabel(self, records: Iterable[SlideRecord]) -> None:
+        """Change what is known of slides, but not their patches."""
+        ...
+
+    def quarantine(self, bad: Quarantined) -> None:
+        """Note a slide that could not be encoded."""
+        ...
+
+    def release(self, slides: Iterable[str]) -> None:
+        """Take slides out of quarantine."""
+        ...
+
+    def slides(self) -> list[tuple[int, SlideRecord]]:
+        """Return all slides with their ids."""
+        ...
+
+    def numbers(self, after: int = -1) -> dict[int, int]:
+        """Return the patches of each slide that came after a generation, by id."""
+        ...
+
+    def number(self, slide: str) -> int | None:
+        """Return the id of a slide."""
+        ...
+
+    def record(self, number: int) -> SlideRecord:
+        """Return what is known of a slide."""
+        ...
+
+    def with_hash(self, content_hash: str) -> list[SlideRecord]:
+        """Return the slides with this content."""
+        ...
+
+    def label_columns(self) -> list[str]:
+        """Return the names of further columns."""
+        ...
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Ask several questions about one and the same state."""
+        ...
+
+    def changing(self) -> AbstractContextManager[None]:
+        """Make many changes while others go on reading."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class CataloguedStore(Store, Protocol):
+    """A store that lasts."""
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The distances of random pairs, where they were measured."""
+        ...
+
+    @calibration.setter
+    def calibration(self, made: Calibration) -> None: ...
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        ...
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The lasting table behind it."""
+        ...
+
+    def refresh(self) -> bool:
+        """Show what was written since; return whether there was anything."""
+        ...
+
+    def settle(self) -> None:
+        """Bring what searches read up to date after many changes."""
+        ...
+
+    def compact(self) -> None:
+        """Write what searches read anew."""
+        ...
+
+    def verify(self) -> list[Problem]:
+        """Read everything and return what is wrong; a writer mends what can be."""
+        ...
+
+    def read_through(self) -> None:
+        """Read what searches will need beforehand."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class KeptPictures(Protocol):
+    """Small pictures that a database keeps."""
+
+    def overview(self, slide: str) -> bytes | None:
+        """Return the JPEG of a whole slide."""
+        ...
+
+    def mosaic(self, slide: str, box: Box) -> bytes | None:
+        """Return the JPEG of a patch."""
+        ...
+
+    def mosaics(self, slide: str) -> list[tuple[Box, bytes]]:
+        """Return all boxes of a slide with their pictures."""
+        ...
+
+    def close(self) -> None:
+        """Let go of them."""
+        ...
+
+
+class WritablePictures(KeptPictures, Protocol):
+    """Pictures that can be changed."""
+
+    def save(
+        self, slide: str, overview: bytes, boxes: Sequence[Sequence[int]], mosaics: Sequence[bytes]
+    ) -> None:
+        """Keep the pictures of a slide instead of those it had."""
+        ...
+
+    def remove(self, slide: str) -> None:
+        """Forget the pictures of a slide."""
         ...

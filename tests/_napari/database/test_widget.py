@@ -31,8 +31,8 @@ from napari_fish.errors import Cancelled
 from napari_fish.mosaic.geojson import REASON_COLOURS
 from napari_fish.mosaic.left_out import told
 from napari_fish.search import SearchParams
-from napari_fish.store import SnapshotStore
 from napari_fish.store.records import Choice
+from napari_fish.store.snapshot.store import SnapshotStore
 from tests._napari.tiny_slides import write_archive, write_encoder, write_slide
 from tests.mosaic.conftest import glass
 from tests.slides.conftest import write_tiff

@@ -10,7 +10,7 @@ import numpy as np
 from napari_fish.database import Database
 from napari_fish.search import Results, SearchParams
 from napari_fish.slides.pixels import to_jpeg
-from napari_fish.store import SnapshotStore
+from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from napari_fish.store.sqlite.pictures import Thumbnails
 from tests.search.archives import demo_slides

@@ -18,8 +18,9 @@ from napari_fish.database import Asked, Database, open_database
 from napari_fish.search import Query, SearchParams
 from napari_fish.slides import open_slide
 from napari_fish.slides.pixels import to_jpeg
-from napari_fish.store import EncodedSlide, SlideRecord, SnapshotStore
+from napari_fish.store import EncodedSlide, SlideRecord
 from napari_fish.store.places import recorded_path
+from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from napari_fish.store.sqlite.pictures import Thumbnails
 from tests.slides.conftest import write_tiff

@@ -37,8 +37,8 @@ from napari_fish.errors import FishError
 from napari_fish.search import SlideHit
 from napari_fish.search.values import Hit
 from napari_fish.slides import Slide, open_slide
+from napari_fish.store.opening import pictures_of
 from napari_fish.store.records import Box, SlideRecord
-from napari_fish.store.sqlite.pictures import Thumbnails
 
 MATCHES_KEY = "napari_fish_matches"
 """Where the metadata of drawn regions say on which layer they lie."""
@@ -242,7 +242,7 @@ def _look_for(
 
 def _kept(database: Database, record: SlideRecord, hit: SlideHit) -> list[LayerData]:
     """Return the pictures that the database kept of a slide and its regions as layers in µm."""
-    thumbnails = Thumbnails.open_to_read(database.path)
+    thumbnails = pictures_of(database.path)
     if thumbnails is None:
         return []
     try:

@@ -17,8 +17,9 @@ from napari_fish._napari.session.session import Answer
 from napari_fish.database import Database
 from napari_fish.errors import Cancelled, FishError
 from napari_fish.slides import Slide, open_slide
+from napari_fish.store.opening import pictures_of
+from napari_fish.store.protocol import KeptPictures
 from napari_fish.store.records import Box
-from napari_fish.store.sqlite.pictures import Thumbnails
 
 PATCH_UM = 512.0
 """Side of a patch where no slide tells: 1024 px at 20x."""
@@ -132,7 +133,7 @@ def open_pictures(
     patch_um = _patch_um(database, pairs)
     query_box = results.query_boxes[index] if index is not None else None
     query = _query(answer, database, layer, layers, shelf, index, query_box, patch_um)
-    kept = Thumbnails.open_to_read(database.path)
+    kept = pictures_of(database.path)
     hits = []
     try:
         for done, pair in enumerate(pairs):
@@ -203,7 +204,7 @@ def _of_slide(database: Database, shelf: Shelf, slide: str, box: Box, patch_um: 
     return Picture(levels, mpp or patch_um / box.width, centre_of(box))
 
 
-def _kept(thumbnails: Thumbnails | None, slide: str, box: Box, patch_um: float) -> Picture:
+def _kept(thumbnails: KeptPictures | None, slide: str, box: Box, patch_um: float) -> Picture:
     jpeg = None if thumbnails is None else thumbnails.mosaic(slide, box)
     return _of_jpeg(jpeg, box, patch_um / max(box.width, 1)) if jpeg else _blank(patch_um)
 

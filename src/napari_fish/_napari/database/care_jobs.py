@@ -10,8 +10,8 @@ from napari_fish._napari.jobs.notify import as_in_widgets
 from napari_fish.database import care
 from napari_fish.errors import DatabaseError
 from napari_fish.labels.sheets import enumerated
-from napari_fish.store import SnapshotStore
 from napari_fish.store.copy import export
+from napari_fish.store.opening import open_store
 from napari_fish.texts import count
 
 
@@ -23,20 +23,20 @@ def remove(path: Path, slides: Sequence[str], *, progress: Any, should_stop: Any
 
 def verify(path: Path, *, progress: Any, should_stop: Any) -> str:
     """Read everything; a damaged snapshot is made again, a damaged catalogue is an error."""
-    with SnapshotStore(path, writer=True) as store:
+    with open_store(path, writer=True) as store:
         wrong = store.verify()
         digest = store.digest()
         slides, mosaics = int(store.slides.alive.sum()), int(store.patches_per_slide.sum())
-    beyond = [text for text in wrong if "made again" not in text]
+    beyond = [problem.text for problem in wrong if not problem.repaired]
     if beyond:
         raise DatabaseError(f"{' '.join(beyond)} Restore it from a copy, or build it again.")
-    said = " ".join(wrong) or "All is well:"
+    said = " ".join(map(str, wrong)) or "All is well:"
     return f"{said} {count(slides, 'slide')}, {count(mosaics, 'mosaic')}, digest {digest[:16]}."
 
 
 def compact(path: Path, *, progress: Any, should_stop: Any) -> str:
     """Write the snapshot anew."""
-    with SnapshotStore(path, writer=True) as store:
+    with open_store(path, writer=True) as store:
         store.compact()
         return f"Compacted: {count(len(store), 'mosaic')} in one part."
 

@@ -22,7 +22,7 @@ from napari_fish.database.timing import encoding_times
 from napari_fish.evaluate import EvaluateParams, Evaluation, evaluate
 from napari_fish.evaluate.metrics import Score
 from napari_fish.evaluate.report.figures import ON_DARK, ON_PAPER, Theme
-from napari_fish.store import SnapshotStore
+from napari_fish.store.opening import open_store
 
 if TYPE_CHECKING:
     import napari.viewer
@@ -254,7 +254,7 @@ def _evaluate(
     """Evaluate with databases of its own, so that searches go on meanwhile."""
     with ExitStack() as stack:
         opened = stack.enter_context(open_database(database, preferred_device()))
-        queries = None if cohort is None else stack.enter_context(SnapshotStore(cohort))
+        queries = None if cohort is None else stack.enter_context(open_store(cohort))
         times = encoding_times(opened, should_stop) if params.speed else []
         asked = [] if cohort is None else ["--queries", str(cohort)]
         command = shlex.join(["napari-fish", "evaluate", str(database), *asked, *params.arguments()])

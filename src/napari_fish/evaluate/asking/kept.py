@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
-from napari_fish.store import SnapshotStore
 from napari_fish.store.protocol import Store
-from napari_fish.store.sqlite.schema import FILE as TRUTH
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +36,8 @@ def content_of(store: Store) -> list[str | int]:
     A database built anew in its place has another identity, every change another generation. Copies of a folder share
     both and may go different ways from there; the file that was written last tells them apart.
     """
-    if isinstance(store, SnapshotStore) and store.catalogue.identity:
-        file = (store.folder / TRUTH).stat()
-        return [store.catalogue.identity, store.catalogue.generation, file.st_size, file.st_mtime_ns]
-    return [store.digest()]
+    told = store.catalogue.fingerprint() if store.catalogue is not None else []
+    return told or [store.digest()]
 
 
 class Cache:

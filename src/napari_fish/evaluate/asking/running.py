@@ -18,8 +18,8 @@ from napari_fish.evaluate.asking.answers import Answers, Questions
 from napari_fish.evaluate.asking.questions import Asker
 from napari_fish.evaluate.params import Level
 from napari_fish.search.params import SearchParams
-from napari_fish.store import SnapshotStore
-from napari_fish.store.protocol import Store
+from napari_fish.store.opening import open_store
+from napari_fish.store.protocol import Catalogue, CataloguedStore, Store
 
 Progress = Callable[[int, int], None]
 ShouldStop = Callable[[], bool]
@@ -131,21 +131,16 @@ def _run(
         done = len(tasks) - len(left)
         # The first task of a way compiles what it needs; later ones tell how long it takes.
         rest = (time.perf_counter() - start) * len(left) / done if done else 0.0
-        if (
-            jobs > 1
-            and rest > worth_seconds
-            and isinstance(store, SnapshotStore)
-            and isinstance(source, SnapshotStore)
-        ):
-            yield from _in_processes(store, source, asker, left, jobs, should_stop)
+        if jobs > 1 and rest > worth_seconds and store.catalogue is not None and source.catalogue is not None:
+            yield from _in_processes(store.catalogue, source.catalogue, asker, left, jobs, should_stop)
             return
         task = left.pop(0)
         yield task, asker.ask(task.questions, task.params, task.level)
 
 
 def _in_processes(
-    store: SnapshotStore,
-    source: SnapshotStore,
+    store: Catalogue,
+    source: Catalogue,
     asker: Asker,
     tasks: Sequence[Task],
     jobs: int,
@@ -159,8 +154,8 @@ def _in_processes(
 
     helps = threading.current_thread() is threading.main_thread()
     others = jobs - 1 if helps else jobs
-    where = (store.folder.resolve(), store.catalogue.generation)
-    asked = (source.folder.resolve(), source.catalogue.generation)
+    where = (store.folder.resolve(), store.generation)
+    asked = (source.folder.resolve(), source.generation)
     executor = get_reusable_executor(max_workers=others, env=dict.fromkeys(THREADS, "1"))
     left, given = deque(enumerate(tasks)), set[Future[tuple[int, Answers]]]()
     try:
@@ -196,8 +191,8 @@ def _opened(where: tuple[Path, int], asked: tuple[Path, int]) -> Asker:
     return Asker(store, store if asked == where else _open(*asked))
 
 
-def _open(folder: Path, generation: int) -> SnapshotStore:
-    store = SnapshotStore(folder)
+def _open(folder: Path, generation: int) -> CataloguedStore:
+    store = open_store(folder)
     if store.catalogue.generation != generation:
         store.close()
         raise FishError(f"{folder}: was changed while it was evaluated; run the evaluation again.")

@@ -21,6 +21,7 @@ from napari_fish.index.clustered.search import ClusterParams
 from napari_fish.index.exact.search import Block
 from napari_fish.index.guided.search import GuidedParams
 from napari_fish.store.latent_codes import damaged_codes
+from napari_fish.store.protocol import Problem
 from napari_fish.store.records import Calibration, EncodedSlide, PatchRecord
 from napari_fish.store.snapshot.deltas import Delta, delete_later, delete_others, open_deltas, part_folders
 from napari_fish.store.snapshot.files import (
@@ -33,7 +34,7 @@ from napari_fish.store.snapshot.files import (
 from napari_fish.store.snapshot.main_part import MAIN, MainPart
 from napari_fish.store.snapshot.verify import differences
 from napari_fish.store.snapshot.view import View
-from napari_fish.store.sqlite.catalogue import PAPER_BARCODES, SqliteCatalogue
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from napari_fish.store.sqlite.lock import write_lock
 from napari_fish.store.sqlite.slides import CatalogueSlides
 
@@ -42,8 +43,6 @@ log = logging.getLogger(__name__)
 SNAPSHOT = "snapshot"
 #: With more mosaics than this outside the main part, the main part is written anew.
 COMPACT_AT = 100_000
-#: What :meth:`SnapshotStore.verify` says of damage that it has mended.
-REPAIRED = "It was made again"
 
 
 class SnapshotStore:
@@ -160,7 +159,7 @@ class SnapshotStore:
     def _describe(self, view: View) -> None:
         self._slides = CatalogueSlides(self.catalogue, view.numbers, view.alive)
         self._calibration = self.catalogue.calibration
-        self._paper_barcodes = self.catalogue.parameters.get(PAPER_BARCODES) is True
+        self._paper_barcodes = self.catalogue.facts.paper_barcodes
 
     @property
     def slides(self) -> CatalogueSlides:
@@ -268,14 +267,14 @@ class SnapshotStore:
         if self._lock is not None and self._snapshot.is_dir():
             delete_others(self._snapshot, self._deltas)
 
-    def verify(self) -> list[str]:
-        """Read everything and return what is wrong, in words; a writer makes a snapshot that is damaged again.
+    def verify(self) -> list[Problem]:
+        """Read everything and return what is wrong; a writer makes a snapshot that is damaged again.
 
-        SqliteCatalogue and snapshot are compared, too: SQLite itself does not notice a barcode in which a bit has flipped.
+        Catalogue and snapshot are compared, too: SQLite itself does not notice a barcode in which a bit has flipped.
         """
         wrong = self.catalogue.integrity()
         if wrong:
-            return wrong
+            return [Problem(text) for text in wrong]
         self.refresh()
         mended, self._mended = self._mended, []
         bad = [text for _, _, path in part_folders(self._snapshot) for text in verify_part(path)]
@@ -285,9 +284,12 @@ class SnapshotStore:
             shutil.rmtree(self._snapshot, ignore_errors=True)
             self.compact()
             mended, bad = [*mended, *bad], []
-        said = [f"{text} {REPAIRED} from {self.catalogue.path.name}." for text in mended]
+        said = [
+            Problem(f"{text} It was made again from {self.catalogue.path.name}.", repaired=True)
+            for text in mended
+        ]
         bad = bad or differences(self.catalogue, self._view)
-        return [*said, *bad, *damaged_codes(self.folder, self.catalogue.patch_counts())]
+        return [*said, *map(Problem, [*bad, *damaged_codes(self.folder, self.catalogue.patch_counts())])]
 
     def digest(self) -> str:
         """Return a digest of the content, the same whatever the order in which slides came."""

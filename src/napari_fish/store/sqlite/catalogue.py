@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import UNIVERSE
+from napari_fish.store.facts import Facts
 from napari_fish.store.records import (
     Calibration,
     Choice,
@@ -45,8 +46,6 @@ IDENTITY = "identity"
 MOST_WORDS = 1023
 #: Of a box, in level-0 px.
 LARGEST = 2**31 - 1
-#: The parameter that says whether barcodes are those of the paper.
-PAPER_BARCODES = "paper_barcodes"
 
 
 class SqliteCatalogue(SqlFile):
@@ -146,10 +145,35 @@ class SqliteCatalogue(SqlFile):
         """What tells it from any other database; copies of the folder share it."""
         return str(self.parameters.get(IDENTITY, ""))
 
-    def set_parameter(self, name: str, value: Any) -> None:
-        """Remember a parameter, or change it."""
+    @property
+    def facts(self) -> Facts:
+        """What every slide depends on, and what is remembered of builds."""
+        return Facts.recorded(self.encoder, self.weights_hash, self.words, self.parameters)
+
+    def remember(self, **facts: Any) -> None:
+        """Change facts, given by name."""
         with self.transaction() as run:
-            run("INSERT OR REPLACE INTO parameters VALUES (?, ?)", (name, json.dumps(value, sort_keys=True)))
+            for name, value in facts.items():
+                run(
+                    "INSERT OR REPLACE INTO parameters VALUES (?, ?)",
+                    (name, json.dumps(value, sort_keys=True)),
+                )
+
+    def fingerprint(self) -> list[str | int]:
+        """Return what changes whenever the content does; the file that was written last tells copies of a folder apart."""
+        if not self.identity:
+            return []
+        file = self.path.stat()
+        return [self.identity, self.generation, file.st_size, file.st_mtime_ns]
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Make many changes while others go on reading."""
+        self.begin_build()
+        try:
+            yield
+        finally:
+            self.end_build()
 
     def commit(self, slide: EncodedSlide) -> int:
         """Add a slide, or replace it, in one transaction; return its number."""

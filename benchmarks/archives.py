@@ -26,8 +26,9 @@ from numba import njit
 from numpy.typing import NDArray
 from realbarcodes import CACHE
 
+from napari_fish.encode.bundle.barcode import unpack
 from napari_fish.index import ClusteredIndex, Segment, SplitBarcodes
-from napari_fish.index.hamming import distance_matrix, unpack_bits
+from napari_fish.index.hamming import distances
 from napari_fish.index.kmeans import ClusterPart
 from napari_fish.store.snapshot.files import read_through
 
@@ -109,14 +110,14 @@ class BarcodeModel:
         real ones. How far it is moved, and how sharp the cut is, are those of a small grid that best give back the
         distances of random pairs and of nearest neighbours among equally many barcodes.
         """
-        bits = unpack_bits(barcodes).astype(np.float32)
+        bits = unpack(barcodes, 64 * barcodes.shape[1]).astype(np.float32)
         share = bits.mean(axis=0)
         _, values, axes = np.linalg.svd(bits - share, full_matrices=False)
         dim = min(dim, len(values))
         scores, axes = (bits - share) @ axes[:dim].T, axes[:dim].astype(np.float32)
         wanted = distances_of(barcodes)
         best: tuple[float, BarcodeModel] | None = None
-        mates = np.argsort(distance_matrix(barcodes, barcodes), axis=1, kind="stable")[:, 1 : MATES + 1]
+        mates = np.argsort(_distance_matrix(barcodes), axis=1, kind="stable")[:, 1 : MATES + 1]
         for move in (0.2, 0.3, 0.4, 0.5, 0.6):
             spread = (move * scores.std(axis=0)).astype(np.float32)
             model = cls(scores, spread, axes, share, share, mates)
@@ -168,9 +169,14 @@ def _cuts(model: BarcodeModel, share: NDArray[np.float32]) -> NDArray[np.float32
     return np.ascontiguousarray(scores[at, np.arange(len(share))])
 
 
+def _distance_matrix(barcodes: NDArray[np.uint64]) -> NDArray[np.int32]:
+    """Return the distances of all pairs, bits."""
+    return np.stack([distances(barcodes, one) for one in barcodes])
+
+
 def distances_of(barcodes: NDArray[np.uint64]) -> dict[str, float]:
     """Return what a model should have in common with the real: distances of random pairs and of neighbours, bits."""
-    table = distance_matrix(barcodes, barcodes)
+    table = _distance_matrix(barcodes)
     pairs = table[np.triu_indices(len(table), 1)]
     ordered = np.sort(table, axis=1)
     return {

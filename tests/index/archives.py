@@ -46,6 +46,11 @@ def plain_distances(barcodes: NDArray[np.uint64], query: NDArray[np.uint64]) -> 
     return np.bitwise_count(barcodes ^ query).sum(axis=1).astype(np.int64)
 
 
+def distance_matrix(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """All Hamming distances between (n, words) and (m, words): (n, m)."""
+    return np.stack([plain_distances(np.atleast_2d(left), one) for one in np.atleast_2d(right)], axis=1)
+
+
 def plain_neighbours(
     archive_barcodes: NDArray[np.uint64],
     query: NDArray[np.uint64],

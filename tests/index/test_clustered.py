@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from napari_fish.index import ClusteredIndex, ClusterParams, Segment, exact_neighbours
 from napari_fish.index.clustered.search import reaches
-from napari_fish.index.hamming import distance_matrix
 from napari_fish.index.kmeans import ClusterFinder, binary_kmeans
-from tests.index.archives import Archive, random_archive
+from tests.index.archives import Archive, distance_matrix, random_archive
 
 
 @pytest.fixture(scope="module")

@@ -13,20 +13,19 @@ from hypothesis import strategies as st
 from napari_fish.errors import DatabaseError
 from napari_fish.index import (
     ClusteredIndex,
+    GuidedIndex,
     GuidedParams,
     NeighbourLists,
     Segment,
     SplitBarcodes,
     VebIndex,
     exact_neighbours,
-    guided_search,
     warm_up,
 )
 from napari_fish.index.clustered import kernel as probing
 from napari_fish.index.exact import kernel as bounded
 from napari_fish.index.exact import search as exact
 from napari_fish.index.guided import queries, slide_rows
-from napari_fish.index.guided.search import GuidedIndex
 from napari_fish.index.guided.slide_rows import SlideRows
 from tests.index import reference
 from tests.index.archives import Archive, as_ints, random_archive
@@ -89,7 +88,7 @@ def test_all_agree(
     order = np.concatenate([first, then + cut])
     if in_two:
         main = main.split(dice.permutation(cut).astype(np.int32))
-    fast = guided_search(main, keys, archive.barcodes[asked], p, delta=delta, mask=mask, threads=2)
+    fast = GuidedIndex(main, delta).search(keys, archive.barcodes[asked], p, mask=mask, threads=2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slide_rows, "ONE_IN", 1)
         index = GuidedIndex(main, delta, SlideRows.of(main.slides))
@@ -142,7 +141,7 @@ def test_a_tree_filled_one_mosaic_at_a_time_finds_the_same(archive: Archive, seg
     for key, code, slide in zip(archive.keys[:300], archive.barcodes, archive.slides, strict=False):
         tree.add([key], code, [slide])
     part, order = Segment.from_rows(archive.keys[:300], archive.barcodes[:300], archive.slides[:300])
-    found = guided_search(part, archive.keys[:20], archive.barcodes[:20])
+    found = GuidedIndex(part).search(archive.keys[:20], archive.barcodes[:20])
     assert found.lengths.sum() > 20
     for i in range(20):
         assert pairs(found, i, order) == pairs(tree.search(archive.keys[i : i + 1], archive.barcodes[i]), 0)
@@ -152,8 +151,8 @@ def test_an_indexed_mosaic_finds_itself_in_the_paper_but_not_in_the_released_pro
     m = 10**14
     crowd, _ = Segment.from_rows([m - 1, m, m + 1], np.zeros((3, 16), np.uint64), [0, 0, 0])
     zeros = np.zeros(16, np.uint64)
-    paper = guided_search(crowd, [m], zeros, GuidedParams(limit=1))
-    released = guided_search(crowd, [m], zeros, GuidedParams("released", limit=1))
+    paper = GuidedIndex(crowd).search([m], zeros, GuidedParams(limit=1))
+    released = GuidedIndex(crowd).search([m], zeros, GuidedParams("released", limit=1))
     assert paper.rows.tolist() == [1]
     assert released.rows.tolist() == [0, 2]
 
@@ -163,8 +162,8 @@ def test_keys_just_below_the_query_are_the_papers_blind_spot() -> None:
     m = 4 * 10**14
     below, _ = Segment.from_rows([m - 1, m - 50 * 10**11], np.zeros((2, 16), np.uint64), [0, 0])
     zeros = np.zeros(16, np.uint64)
-    assert guided_search(below, [m], zeros).rows.tolist() == []
-    assert guided_search(below, [m], zeros, GuidedParams("released")).rows.tolist() == [1, 0]
+    assert GuidedIndex(below).search([m], zeros).rows.tolist() == []
+    assert GuidedIndex(below).search([m], zeros, GuidedParams("released")).rows.tolist() == [1, 0]
 
 
 def test_the_threshold_is_exclusive_in_the_paper_and_inclusive_in_the_released_program() -> None:
@@ -172,8 +171,8 @@ def test_the_threshold_is_exclusive_in_the_paper_and_inclusive_in_the_released_p
     code[:2] = np.uint64(2**64 - 1)
     at_128, _ = Segment.from_rows([10**14 + 1], code[None], [0])
     zeros = np.zeros(16, np.uint64)
-    assert len(guided_search(at_128, [10**14], zeros).rows) == 0
-    assert guided_search(at_128, [10**14], zeros, GuidedParams("released")).distances.tolist() == [128]
+    assert len(GuidedIndex(at_128).search([10**14], zeros).rows) == 0
+    assert GuidedIndex(at_128).search([10**14], zeros, GuidedParams("released")).distances.tolist() == [128]
 
 
 def test_a_filter_with_few_matches_does_not_scan_everything_and_says_so() -> None:
@@ -182,10 +181,10 @@ def test_a_filter_with_few_matches_does_not_scan_everything_and_says_so() -> Non
     slides[-1] = 1
     segment, _ = Segment.from_rows(np.arange(n), np.zeros((n, 2), np.uint64), slides)
     few = GuidedParams(limit=10)
-    cut = guided_search(segment, [0], np.zeros(2, np.uint64), few, mask=np.array([False, True]))
+    cut = GuidedIndex(segment).search([0], np.zeros(2, np.uint64), few, mask=np.array([False, True]))
     assert len(cut.rows) == 0 and cut.cut.tolist() == [1]
     wide = GuidedParams(limit=10, skips=500)
-    found = guided_search(segment, [0], np.zeros(2, np.uint64), wide, mask=np.array([False, True]))
+    found = GuidedIndex(segment).search([0], np.zeros(2, np.uint64), wide, mask=np.array([False, True]))
     assert found.rows.tolist() == [n - 1] and found.cut.tolist() == [0]
 
 
@@ -206,8 +205,8 @@ def test_memory_mapped_arrays_are_searched_in_place(
     )
     mapped = Segment(keys, offsets, codes, slides)
     assert all(np.shares_memory(array, array.base) for array in mapped.codes.arrays)
-    a = guided_search(mapped, archive.keys[:5], archive.barcodes[:5])
-    b = guided_search(segment, archive.keys[:5], archive.barcodes[:5])
+    a = GuidedIndex(mapped).search(archive.keys[:5], archive.barcodes[:5])
+    b = GuidedIndex(segment).search(archive.keys[:5], archive.barcodes[:5])
     assert np.array_equal(a.rows, b.rows)
 
 
@@ -223,8 +222,8 @@ def test_warming_up_leaves_nothing_to_compile_for_the_first_query(archive: Archi
     )  # fmt: skip
     compiled = [len(kernel.signatures) for kernel in kernels]
     assert min(compiled) >= 1
-    guided_search(segment, archive.keys[:1], archive.barcodes[:1])
-    guided_search(segment, archive.keys[:3], archive.barcodes[:3], mask=np.ones(60, bool))
+    GuidedIndex(segment).search(archive.keys[:1], archive.barcodes[:1])
+    GuidedIndex(segment).search(archive.keys[:3], archive.barcodes[:3], mask=np.ones(60, bool))
     index = ClusteredIndex.train(segment)
     index.search(archive.barcodes[:3])
     exact_neighbours([index.block, segment.block], archive.barcodes[:3])
@@ -259,13 +258,13 @@ def test_a_released_seed_below_zero_is_walked_forward_from_the_smallest_key(smal
     tree.add(keys, barcodes, slides)
     released = GuidedParams("released", step=15_500, steps=2, limit=1)
     for found in (
-        guided_search(main, [15_000], barcodes[:1], released),
+        GuidedIndex(main).search([15_000], barcodes[:1], released),
         tree.search([15_000], barcodes[:1], released),
     ):
         assert sorted(found.rows.tolist()) == [0, 1, 2]
     paper = GuidedParams("paper", step=15_500, steps=2, limit=1)
     for found in (
-        guided_search(main, [15_000], barcodes[:1], paper),
+        GuidedIndex(main).search([15_000], barcodes[:1], paper),
         tree.search([15_000], barcodes[:1], paper),
     ):
         assert 0 not in found.rows.tolist()

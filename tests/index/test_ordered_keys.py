@@ -1,4 +1,4 @@
-"""The van Emde Boas tree and the sorted array behave like a sorted list."""
+"""The van Emde Boas tree and the directory over sorted keys find what a sorted list finds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_fish.index import SortedKeys, VebTree
+from napari_fish.index import VebTree
+from napari_fish.index.guided.sorted_keys import directory_of, lower_bound
 
 UNIVERSE = 1 << 50
 # Crowded and far apart at once: neighbours inside a word, inside a cluster, across the root.
@@ -22,13 +23,10 @@ keys = st.one_of(
 steps = st.lists(st.tuples(st.sampled_from(["insert", "insert", "delete"]), keys), max_size=80)
 
 
-@pytest.mark.parametrize("make", [VebTree, SortedKeys])
 @settings(max_examples=60, deadline=None)
 @given(steps=steps, asked=st.lists(keys, max_size=10))
-def test_ordered_keys_agree_with_a_sorted_list(
-    make: type, steps: list[tuple[str, int]], asked: list[int]
-) -> None:
-    index, plain = make(), list[int]()
+def test_a_tree_agrees_with_a_sorted_list(steps: list[tuple[str, int]], asked: list[int]) -> None:
+    index, plain = VebTree(), list[int]()
     for verb, key in steps:
         there = key in plain
         if verb == "insert":
@@ -51,6 +49,16 @@ def test_ordered_keys_agree_with_a_sorted_list(
     assert index.predecessor(UNIVERSE) == index.max
 
 
+@settings(max_examples=60, deadline=None)
+@given(many=st.lists(keys, max_size=80, unique=True), asked=st.lists(keys, max_size=10))
+def test_a_walk_over_sorted_keys_begins_where_a_sorted_list_says(many: list[int], asked: list[int]) -> None:
+    plain = sorted(many)
+    table = np.array(plain, np.int64)
+    directory = directory_of(table)
+    for key in [*asked, *plain, *(k + 1 for k in plain), 0, UNIVERSE - 1, UNIVERSE]:
+        assert lower_bound(table, directory, key) == bisect_left(plain, key)
+
+
 def test_a_tree_grows_shrinks_and_grows_again() -> None:
     many = np.random.default_rng(1).integers(0, UNIVERSE, 30_000)
     tree = VebTree(many)
@@ -64,10 +72,9 @@ def test_a_tree_grows_shrinks_and_grows_again() -> None:
     assert tree.nbytes == size, "emptied nodes are used again"
 
 
-@pytest.mark.parametrize("make", [VebTree, SortedKeys])
 @pytest.mark.parametrize("key", [-1, UNIVERSE])
-def test_keys_outside_the_universe_are_refused(make: type, key: int) -> None:
+def test_keys_outside_the_universe_are_refused(key: int) -> None:
     with pytest.raises(ValueError, match=r"2\^50"):
-        make().insert(key)
+        VebTree().insert(key)
     with pytest.raises(ValueError, match=r"2\^50"):
-        make([key])
+        VebTree([key])

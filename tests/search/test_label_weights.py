@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from napari_fish.index.hamming import pack_bits
+from napari_fish.encode.bundle.barcode import pack
 from napari_fish.names import Mode
 from napari_fish.search import Query, SearchParams, search
 from napari_fish.store import EncodedSlide, MemoryStore, SlideRecord
@@ -18,7 +18,7 @@ WORDS = 16
 
 def archive(labels: Sequence[tuple[str, str]]) -> MemoryStore:
     """Slides of one mosaic, the i-th i+1 bits from zero: the order of labels is that of every list."""
-    codes = pack_bits(np.arange(64 * WORDS) <= np.arange(len(labels))[:, None])
+    codes = pack(np.arange(64 * WORDS) <= np.arange(len(labels))[:, None])
     return MemoryStore(
         WORDS,
         (

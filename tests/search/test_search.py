@@ -9,12 +9,11 @@ import pytest
 
 from napari_fish.errors import DatabaseError, FishError
 from napari_fish.index import ClusterParams
-from napari_fish.index.hamming import distance_matrix
 from napari_fish.search import Query, SearchParams, calibrate, labelfree, measure_recall, search
 from napari_fish.search.params import MODES, RANKINGS, Mode, Ranking
 from napari_fish.search.recall import Recall
 from napari_fish.store import EncodedSlide, MemoryStore, SlideRecord
-from tests.index.archives import plain_distances
+from tests.index.archives import distance_matrix, plain_distances
 from tests.search.archives import demo_slides
 
 

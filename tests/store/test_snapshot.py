@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_fish.index import Segment, guided_search
+from napari_fish.index import GuidedIndex, Segment
 from napari_fish.store.snapshot import files as snapshot
 from napari_fish.store.snapshot.files import PartWriter, SnapshotError, first_damaged, open_part, verify_part
 
@@ -45,7 +45,7 @@ def test_what_was_written_is_mapped_and_searched_in_place(part: Path) -> None:
     segment = Segment(*(arrays[name] for name in COLUMNS))
     head = segment.codes.head
     assert isinstance(head.base, np.memmap | np.ndarray) and not head.flags.owndata
-    found = guided_search(segment, [2500], ARRAYS["barcodes"][500])
+    found = GuidedIndex(segment).search([2500], ARRAYS["barcodes"][500])
     assert found.rows.tolist() == [500]
     assert verify_part(part) == []
 

@@ -4,8 +4,7 @@ from napari_fish.index.arrays import NeighbourLists
 from napari_fish.index.barcodes import SplitBarcodes
 from napari_fish.index.clustered.search import ClusteredIndex, ClusterParams
 from napari_fish.index.exact.search import Block, exact_neighbours
-from napari_fish.index.guided.search import GuidedParams, guided_search
-from napari_fish.index.guided.sorted_keys import SortedKeys
+from napari_fish.index.guided.search import GuidedIndex, GuidedParams
 from napari_fish.index.segment import Segment
 from napari_fish.index.veb.search import VebIndex
 from napari_fish.index.veb.tree import VebTree
@@ -15,14 +14,13 @@ __all__ = [
     "Block",
     "ClusterParams",
     "ClusteredIndex",
+    "GuidedIndex",
     "GuidedParams",
     "NeighbourLists",
     "Segment",
-    "SortedKeys",
     "SplitBarcodes",
     "VebIndex",
     "VebTree",
     "exact_neighbours",
-    "guided_search",
     "warm_up",
 ]

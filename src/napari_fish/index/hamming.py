@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from napari_fish.index.arrays import Barcodes, Distances, Rows, as_barcodes, frozen
 from napari_fish.index.simd import eight_rows_of_8, eight_rows_of_16, eight_words, popcount
 from napari_fish.index.veb.words import lowest
-
-#: Rows compared with all queries before the next ones are read: 32 KB of barcodes stay in cache.
-BLOCK = 256
 
 
 @njit(nogil=True, cache=True)
@@ -133,29 +130,11 @@ def keep_if_near(
     return count + 1 if count < k else count
 
 
-@njit(nogil=True, cache=True)
-def _matrix(left: Barcodes, right: Barcodes, out: NDArray[np.int32]) -> None:
-    for start in range(0, len(left), BLOCK):
-        stop = min(start + BLOCK, len(left))
-        for column in range(len(right)):
-            for row in range(start, stop):
-                out[row, column] = row_distance(left, row, right[column])
-
-
 def distances(barcodes: ArrayLike, query: ArrayLike) -> Distances:
     """Return the distances of many barcodes, shape (n, words), from one, shape (words,); bits."""
     rows = frozen(barcodes, np.uint64, 2)
     out = np.empty(len(rows), np.int32)
     distances_into(rows, 0, len(rows), as_barcodes(query, rows.shape[1])[0], 0, out)
-    return out
-
-
-def distance_matrix(left: ArrayLike, right: ArrayLike) -> NDArray[np.int32]:
-    """Return all distances between barcodes of shape (n, words) and (m, words): (n, m), bits."""
-    rows = frozen(left, np.uint64, 2)
-    columns = as_barcodes(right, rows.shape[1])
-    out = np.empty((len(rows), len(columns)), np.int32)
-    _matrix(rows, columns, out)
     return out
 
 
@@ -171,15 +150,3 @@ def pair_distances(left: ArrayLike, right: ArrayLike) -> Distances:
     out = np.empty(len(rows), np.int32)
     _pairs(rows, as_barcodes(right, rows.shape[1]), out)
     return out
-
-
-def pack_bits(bits: ArrayLike) -> Barcodes:
-    """Pack bits, shape (n, n_bits), into words, shape (n, words); missing bits of the last are 0."""
-    table = np.atleast_2d(np.asarray(bits, np.uint8))
-    padded = np.pad(table, ((0, 0), (0, -table.shape[1] % 64)))
-    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
-
-
-def unpack_bits(barcodes: Barcodes) -> NDArray[np.uint8]:
-    """Unpack words, shape (n, words), into bits, shape (n, 64 * words)."""
-    return np.unpackbits(np.ascontiguousarray(barcodes).view(np.uint8), axis=1, bitorder="little")

@@ -23,9 +23,11 @@ from napari_fish.index.arrays import (
 )
 from napari_fish.index.barcodes import SplitBarcodes, code_distance, near_codes
 from napari_fish.index.exact.kernel import k_best_in_clusters
-from napari_fish.index.hamming import BLOCK, keep_if_near
+from napari_fish.index.hamming import keep_if_near
 from napari_fish.index.kmeans import ClusterPart
 
+# Rows compared with all queries before the next ones are read: 32 KB of barcodes stay in cache.
+BLOCK = 256
 # Below this many rows a thread costs more than it saves.
 ROWS_A_THREAD = 4096
 # From this share of wanted rows on, a block is compared as a whole.

@@ -133,7 +133,23 @@ class GuidedIndex:
         which: ArrayLike | None = None,
         threads: int = 1,
     ) -> NeighbourLists:
-        """Search for each (key, barcode); parameters as in :func:`guided_search`."""
+        """Run the paper's Algorithms 1-3 for a batch of query mosaics.
+
+        Parameters
+        ----------
+        keys : int64, shape (n_queries,)
+            Keys of the query mosaics.
+        barcodes : uint64, shape (n_queries, words)
+            Their barcodes.
+        params
+            How far to look.
+        mask : bool, shape (n_slides,) or (n_masks, n_slides)
+            Slides that may be returned.
+        which : int, shape (n_queries,)
+            With several masks: the one each query uses.
+        threads
+            Threads that share the queries.
+        """
         codes = as_barcodes(barcodes, self.main.words)
         starts = frozen(np.atleast_1d(np.asarray(keys)), np.int64)
         if len(starts) != len(codes):
@@ -160,37 +176,3 @@ class GuidedIndex:
 
         parts = in_threads(work, len(codes), threads)
         return parts[0] if len(parts) == 1 else NeighbourLists.joined(parts)
-
-
-def guided_search(
-    main: Segment,
-    keys: ArrayLike,
-    barcodes: ArrayLike,
-    params: GuidedParams | None = None,
-    *,
-    delta: Segment | None = None,
-    mask: Mask | None = None,
-    which: ArrayLike | None = None,
-    threads: int = 1,
-) -> NeighbourLists:
-    """Run the paper's Algorithms 1-3 for a batch of query mosaics.
-
-    Parameters
-    ----------
-    main, delta
-        Mosaics in key order; the delta is a small later part.
-    keys : int64, shape (n_queries,)
-        Keys of the query mosaics.
-    barcodes : uint64, shape (n_queries, words)
-        Their barcodes.
-    params
-        How far to look.
-    mask : bool, shape (n_slides,) or (n_masks, n_slides)
-        Slides that may be returned.
-    which : int, shape (n_queries,)
-        With several masks: the one each query uses.
-    threads
-        Threads that share the queries.
-    """
-    index = GuidedIndex(main, delta)
-    return index.search(keys, barcodes, params, mask=mask, which=which, threads=threads)

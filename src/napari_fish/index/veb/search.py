@@ -176,7 +176,7 @@ class VebIndex:
         mask: Mask | None = None,
         which: ArrayLike | None = None,
     ) -> NeighbourLists:
-        """Search for each (key, barcode); parameters as in :func:`~napari_fish.index.guided.search.guided_search`."""
+        """Search for each (key, barcode); parameters as in :meth:`~napari_fish.index.guided.search.GuidedIndex.search`."""
         codes = as_barcodes(barcodes, self.words)
         starts = frozen(np.atleast_1d(np.asarray(keys)), np.int64)
         walks, numbers = (params or GuidedParams()).settings()

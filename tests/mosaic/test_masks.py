@@ -269,6 +269,28 @@ def test_an_image_that_would_fill_the_memory_is_refused_before_it_is_decoded(
     assert before == Image.MAX_IMAGE_PIXELS
 
 
+def test_an_image_whose_decoder_holds_it_several_times_is_refused_at_a_smaller_size(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.webp"
+    Image.new("RGB", (4, 3)).save(path, lossless=True)
+    content = bytearray(path.read_bytes())
+    assert content[12:16] == b"VP8L"
+    content[21:25] = (16_383 | 12_287 << 14).to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(FishError, match=r"16384 x 12288 px .* \(19 million px at most.* Save it smaller"):
+        given(path)
+
+
+@pytest.mark.parametrize("mode", ["1", "P", "RGBA", "I;16"])
+def test_a_picture_finer_than_needed_is_made_smaller_before_it_is_looked_at(
+    tmp_path: Path, monkeypatch, mode: str
+) -> None:
+    monkeypatch.setattr("napari_fish.mosaic.maskfile.MOST_PX", 40_000)
+    image = Image.fromarray(picture(10).astype(np.uint16 if mode == "I;16" else np.uint8) * 255)
+    (image if mode == "I;16" else image.convert(mode)).save(tmp_path / "mask.tif")
+    assert MaskFile(tmp_path / "mask.tif").read().shape == (150, 200)
+    check(given(tmp_path / "mask.tif"))
+
+
 def test_a_file_larger_than_any_annotations_is_not_read(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("napari_fish.mosaic.maskfile.MOST_BYTES", 100)
     with pytest.raises(FishError, match="without detections"):

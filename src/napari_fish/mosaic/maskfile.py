@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import struct
 import threading
 import warnings
@@ -19,8 +20,10 @@ from napari_fish.errors import FishError, NoTissue
 from napari_fish.mosaic.annotations import polygons_from_geojson
 from napari_fish.mosaic.rings import Polygon
 
-MOST_VALUES = 1_000_000_000
-"""A picture of more px times channels is refused before it is decoded."""
+MOST_DECODED = 300_000_000
+"""A picture that takes more bytes while it is decoded is refused before that."""
+MOST_PX = 16_000_000
+"""Of a picture with more px only every second, third, ... is used."""
 MOST_BYTES = 300_000_000
 """A larger GeoJSON file is refused before it is read: it takes ten times as much memory."""
 FEW_VALUES = 16
@@ -32,6 +35,8 @@ FLAT = 0.8
 """Share of neighbouring px off the background that are equal, in a picture of numbered objects (of slides: up to 0.6)."""
 _ENOUGH_PX = 4_000_000
 _LOSSY = ("JPEG", "MPO", "WEBP")
+_WHILE_DECODING = {"JPEG": 3, "MPO": 3, "AVIF": 3, "WEBP": 4, "JPEG2000": 6}
+"""How often a decoder holds the picture, as measured; others write it once."""
 _turn = threading.Lock()
 
 
@@ -110,9 +115,11 @@ class MaskFile:
 def _pixels(path: Path) -> tuple[NDArray[Any], bool]:
     """Decode an image; return it, and whether its values may be blurred."""
     with _opened(path) as image:
-        if image.width * image.height * len(image.getbands()) > MOST_VALUES:
-            raise _too_large(path)
         lossy = image.format in _LOSSY
+        every = math.ceil(math.sqrt(image.width * image.height / MOST_PX))
+        if every > 1:
+            smaller = (max(1, image.width // every), max(1, image.height // every))
+            image = image.resize(smaller, resample=0)  # the nearest px, for values must not be mixed
         if image.mode in ("P", "PA") or "transparency" in image.info:
             image = image.convert("RGBA")
         elif image.mode in ("CMYK", "YCbCr", "LAB", "HSV"):
@@ -122,24 +129,26 @@ def _pixels(path: Path) -> tuple[NDArray[Any], bool]:
 
 def _opened(path: Path) -> Any:
     """Open an image that is not too large; Pillow's own limit is the same for all of a program."""
-    from PIL import Image
+    from PIL import Image, ImageMode
 
     with _turn, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is wrong with the file is said in one message
-        before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, MOST_VALUES // 2
+        before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
         try:
-            return Image.open(path)
-        except Image.DecompressionBombError as error:
-            raise _too_large(path) from error
+            image = Image.open(path)
         finally:
             Image.MAX_IMAGE_PIXELS = before
-
-
-def _too_large(path: Path) -> FishError:
-    return FishError(
-        f"{path}: is too large for a mask ({MOST_VALUES:.0e} px at most, fewer in colour). Save it smaller: a sixteenth of "
-        "the slide's resolution is enough."
-    )
+    mode = ImageMode.getmode(image.mode)
+    # Pillow keeps px of several channels as four bytes.
+    each = 4 if len(mode.bands) > 1 else np.dtype(mode.typestr).itemsize
+    most = MOST_DECODED // (each * _WHILE_DECODING.get(image.format, 1))
+    if image.width * image.height > most:
+        image.close()
+        raise FishError(
+            f"{path}: its {image.width} x {image.height} px are too large for a mask ({most / 1e6:.0f} million px at most in such "
+            "a file). Save it smaller: a sixteenth of the slide's resolution is enough."
+        )
+    return image
 
 
 def marked(pixels: NDArray[Any], name: str, lossy: bool = False) -> NDArray[np.bool_]:

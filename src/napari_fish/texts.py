@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 LONGEST_NAME = 255
 """Bytes that common file systems allow in the name of a file."""
+NAMED_AT_MOST = 10
+"""Things named in a note before it says how many more there are."""
 # Control characters of both sets, line separators, and what turns the direction of writing around.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _NUMBERS = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?(,[+-]?\d+(\.\d+)?)*")
@@ -72,6 +75,12 @@ def file_stem(text: str, reserved: int) -> str:
 def count(number: int, what: str) -> str:
     """Return a number of things in words."""
     return f"{number:,} {what}{'' if number == 1 else 's'}".replace(",", "\u202f")
+
+
+def enumerated(things: Sequence[str]) -> str:
+    """Join things for a note, the first few by name."""
+    more = len(things) - NAMED_AT_MOST
+    return ", ".join(things[:NAMED_AT_MOST]) + (f" and {more} more" if more > 0 else "")
 
 
 def in_bytes(size: float) -> str:

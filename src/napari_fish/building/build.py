@@ -19,7 +19,6 @@ from napari_fish.building.summary import Fate, SlideDone, Summary, Under, Watch
 from napari_fish.building.survey import Candidate, candidates, without_dismissed
 from napari_fish.encode import Encoded, EncodeJob, Encoder, encode_slides
 from napari_fish.errors import Cancelled, DatabaseError
-from napari_fish.labels.sheets import enumerated
 from napari_fish.labels.table import SlideLabels, patient_rule, read_labels
 from napari_fish.mosaic import MosaicParams
 from napari_fish.mosaic.masks import marks_everything
@@ -33,6 +32,7 @@ from napari_fish.store.latent_codes import remove_codes, save_codes
 from napari_fish.store.opening import pictures_to_write
 from napari_fish.store.places import is_there, place_of, recorded_path
 from napari_fish.store.protocol import CataloguedStore
+from napari_fish.texts import enumerated
 
 Progress = Callable[[int, int], None]
 ShouldStop = Callable[[], bool]

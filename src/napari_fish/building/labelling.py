@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from napari_fish.building.survey import Candidate
-from napari_fish.labels.sheets import enumerated
 from napari_fish.labels.table import LabelTable, Matched, SlideLabels, label_slides, patient_rule
 from napari_fish.store import SlideRecord
 from napari_fish.store.protocol import Catalogue
 from napari_fish.store.records import with_values
+from napari_fish.texts import enumerated
 
 """The parameter that keeps the expression by which file names tell the patient."""
 

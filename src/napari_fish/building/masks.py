@@ -10,7 +10,6 @@ from pathlib import Path
 from napari_fish.building.params import BuildParams
 from napari_fish.building.survey import Candidate
 from napari_fish.errors import DatabaseError, FishError
-from napari_fish.labels.sheets import enumerated
 from napari_fish.labels.slide_names import Found, SlideNames
 from napari_fish.labels.table import LabelTable
 from napari_fish.mosaic.annotations import split_classes
@@ -19,6 +18,7 @@ from napari_fish.slides.opening import expanded
 from napari_fish.store.places import place_of, recorded_path
 from napari_fish.store.protocol import Catalogue
 from napari_fish.store.records import SlideRecord
+from napari_fish.texts import enumerated
 
 _ENDING = re.compile(r"\.(geojson|json|png|jpe?g|tiff?|bmp|gif|webp)$", re.IGNORECASE)
 _MASK = re.compile(r"[ _.-]masks?$", re.IGNORECASE)

@@ -25,7 +25,7 @@ from napari_fish.cli.options import (
 )
 from napari_fish.errors import FishError
 from napari_fish.names import field_help
-from napari_fish.texts import one_line
+from napari_fish.texts import enumerated, one_line
 
 QUARANTINED = 3
 """Exit code of a build that finished, but not with every slide."""
@@ -199,7 +199,6 @@ def labels(
             }
         )
         return
-    from napari_fish.labels.sheets import enumerated
 
     lines = [f"{labelled} slides labelled: {table.describe()}", *(f"note  {note}" for note in notes)]
     if matched.unknown:

@@ -12,12 +12,12 @@ from napari_fish.building.params import BuildParams
 from napari_fish.building.summary import Summary, Watch
 from napari_fish.building.survey import Candidate, by_id
 from napari_fish.errors import DatabaseError
-from napari_fish.labels.sheets import enumerated
 from napari_fish.slides.identity import stamp
 from napari_fish.slides.opening import expanded
 from napari_fish.store.latent_codes import FOLDER as CODES
 from napari_fish.store.opening import open_catalogue
 from napari_fish.store.places import is_there, place_of
+from napari_fish.texts import enumerated
 
 
 def encode_again(

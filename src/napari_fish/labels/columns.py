@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from napari_fish.errors import DatabaseError
-from napari_fish.labels.sheets import Sheet, enumerated
+from napari_fish.labels.sheets import Sheet
 from napari_fish.names import OWN_COLUMNS
+from napari_fish.texts import enumerated
 
 _WORDS = {
     "slide": (

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from napari_fish.errors import DatabaseError
 from napari_fish.labels.columns import chosen_columns, folded, kept_names, listed
-from napari_fish.labels.sheets import enumerated, read_sheet
+from napari_fish.labels.sheets import read_sheet
 from napari_fish.labels.slide_names import Found, SlideNames, clean_path, without_ending
+from napari_fish.texts import enumerated
 
 
 @dataclass(frozen=True)

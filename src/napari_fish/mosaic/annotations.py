@@ -8,9 +8,9 @@ from typing import Any
 
 from napari_fish.errors import FishError
 from napari_fish.mosaic.rings import Polygon, as_points
+from napari_fish.texts import enumerated
 
 _DETECTIONS = {"detection", "cell", "tile", "pathdetectionobject", "pathcellobject", "pathtileobject"}
-_SHOWN = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +84,7 @@ def _there_are(annotations: Sequence[Annotation]) -> str:
     names = list(dict.fromkeys(one.named for one in annotations if one.named))
     if not names:
         return "none of its annotations has a class" if annotations else "it has no annotations"
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"there are {', '.join(names[:_SHOWN])}{more}"
+    return f"there are {enumerated(names)}"
 
 
 def _annotations(document: Any) -> Iterator[Annotation]:

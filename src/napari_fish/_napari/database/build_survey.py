@@ -11,11 +11,11 @@ from napari_fish._napari.database.build_job import Choices
 from napari_fish._napari.jobs.notify import as_in_widgets, in_words
 from napari_fish.building.outlook import Outlook, outlook
 from napari_fish.errors import DatabaseError, FishError
-from napari_fish.labels.sheets import enumerated, read_sheet
+from napari_fish.labels.sheets import read_sheet
 from napari_fish.labels.table import label_slides, read_labels
 from napari_fish.slides.finding import told_unread
 from napari_fish.slides.opening import expanded
-from napari_fish.texts import count, duration, in_bytes
+from napari_fish.texts import count, duration, enumerated, in_bytes
 
 ROLES = ("slide", "patient", "site", "diagnosis", "stain")
 """What a column of a labels file can be."""

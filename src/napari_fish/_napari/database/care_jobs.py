@@ -9,10 +9,9 @@ from typing import Any
 from napari_fish._napari.jobs.notify import as_in_widgets
 from napari_fish.database import care
 from napari_fish.errors import DatabaseError
-from napari_fish.labels.sheets import enumerated
 from napari_fish.store.copy import export
 from napari_fish.store.opening import open_store
-from napari_fish.texts import count
+from napari_fish.texts import count, enumerated
 
 
 def remove(path: Path, slides: Sequence[str], *, progress: Any, should_stop: Any) -> str:

@@ -1,0 +1,158 @@
+"""The labels file as a whole: its rows, the slides they find, the patients; nothing happens silently."""
+
+from __future__ import annotations
+
+import pytest
+
+from napari_fish.errors import DatabaseError
+from napari_fish.labels.table import SlideLabels, label_slides, patient_rule, read_labels
+from tests.labels.files import TCGA, read
+
+
+def test_a_plain_csv_file_is_read_column_by_column(tmp_path):
+    table = read(tmp_path, "slide,patient,site,diagnosis,stain,Age\na.svs,P1,kidney,KIRC,HE,61\n")
+    assert table.understood == {
+        own: own for own in ("slide", "patient", "site", "diagnosis", "stain")
+    }  # fmt: skip
+    assert table.others == ("Age",)
+    assert [(row.line, row.slide) for row in table.rows] == [(2, "a.svs")]
+    assert table.rows[0].labels == SlideLabels("P1", "kidney", "KIRC", {"stain": "HE", "Age": "61"})
+    assert table.notes == ()
+
+
+def test_the_labels_of_the_demo_slides_fit_the_demo_slides(tmp_path):
+    from napari_fish.slides.demo import demo_specs
+    from napari_fish.slides.demo.files import _write_labels
+
+    specs = tuple(demo_specs())
+    _write_labels(tmp_path / "labels.csv", specs)
+    matched = read_labels(tmp_path / "labels.csv").match([f"{spec.name}.tif" for spec in specs])
+    assert (matched.unknown, matched.unlabelled, matched.notes) == ((), (), ())
+    for spec in specs:
+        assert matched.labels[f"{spec.name}.tif"] == SlideLabels(spec.patient, spec.site, spec.diagnosis)
+
+
+def test_rows_without_a_slide_are_left_out_and_counted(tmp_path):
+    table = read(tmp_path, "slide,patient\n,P1\na.svs,P2\n ,P3\n")
+    assert [row.slide for row in table.rows] == ["a.svs"]
+    assert any("(2): line 2, 4" in note for note in table.notes)
+
+
+def test_rows_that_repeat_are_one_and_rows_that_contradict_are_named(tmp_path):
+    table = read(tmp_path, "slide,site\na,x\nb,y\na,x\nb,z\nb,w\n")
+    assert [(row.slide, row.labels.site) for row in table.rows] == [("a", "x"), ("b", "y")]
+    assert table.notes == ("Rows that contradict each other: b (line 3 kept, not 5, 6).",)
+
+
+def test_long_lists_in_notes_are_cut(tmp_path):
+    rows = "".join(f"s{i},x\ns{i},y\n" for i in range(25))
+    (note,) = read(tmp_path, "slide,site\n" + rows).notes
+    assert "s9 " in note and "s10 " not in note and "and 15 more" in note
+
+
+def test_a_header_alone_is_a_table_without_rows(tmp_path):
+    table = read(tmp_path, "slide;patient\n")
+    assert table.rows == () and table.understood == {"slide": "slide", "patient": "patient"}
+    assert "no row" in table.notes[0]
+    matched = table.match(["a.svs"])
+    assert (matched.labels, matched.unlabelled) == ({}, ("a.svs",))
+
+
+def test_a_row_that_fits_several_slides_is_not_applied_but_named(tmp_path):
+    slides = ["a/1.svs", "b/1.svs", "b/2.svs"]
+    matched = read(tmp_path, "slide,site\n1,x\n2,y\n").match(slides)
+    assert matched.labels == {"b/2.svs": SlideLabels(site="y")}
+    assert matched.unlabelled == ("a/1.svs", "b/1.svs") and matched.unknown == ()
+    assert "“1” in line 2 (a/1.svs, b/1.svs)" in matched.notes[0]
+
+
+def test_an_absolute_path_from_another_computer_finds_a_moved_file_and_says_so(tmp_path):
+    table = read(tmp_path, "slide,site\n/old/kidney/a.svs,x\nliver/b.svs,y\n")
+    matched = table.match(["new/a.svs", "new/b.svs"])
+    assert matched.labels == {"new/a.svs": SlideLabels(site="x")}
+    assert matched.unknown == ("liver/b.svs",)
+    assert "new/a.svs (“/old/kidney/a.svs”)" in matched.notes[0]
+
+
+def test_a_moved_file_never_takes_the_place_of_the_right_one(tmp_path):
+    table = read(tmp_path, "slide,site\n/old/b/1.svs,wrong\n/old/a/1.svs,right\n")
+    matched = table.match(["a/1.svs"])
+    assert matched.labels == {"a/1.svs": SlideLabels(site="right")}
+    assert matched.unknown == ("/old/b/1.svs",) and matched.notes == ()
+
+
+def test_rows_that_name_one_slide_in_two_ways_and_contradict_are_named(tmp_path):
+    matched = read(tmp_path, "slide,site\na,x\na.svs,y\nb,z\nb.svs,z\n").match(["a.svs", "b.svs"])
+    assert matched.labels == {"a.svs": SlideLabels(site="y"), "b.svs": SlideLabels(site="z")}
+    assert matched.notes == ("Rows that contradict each other: a.svs (line 3 applied, not 2).",)
+
+
+def test_rows_and_slides_without_each_other_are_told_apart(tmp_path):
+    matched = read(tmp_path, "slide,site\na,x\ngone,y\n").match(["a.svs", "new.svs"])
+    assert matched.unknown == ("gone",) and matched.unlabelled == ("new.svs",)
+
+
+def test_when_nothing_fits_the_note_shows_both_sides(tmp_path):
+    matched = read(tmp_path, "slide_id,site\n17,x\n").match(["a.svs"])
+    assert "“slide_id”" in matched.notes[0] and "“17”" in matched.notes[0] and "“a.svs”" in matched.notes[0]
+
+
+def test_a_column_of_the_file_in_any_case_is_the_patient(tmp_path):
+    table = read(tmp_path, "slide,patient,Block No,organ\na.svs,P1,B7,liver\n")
+    labels = table.match(["a.svs"]).labels["a.svs"]
+    for text, patient in (
+        ("block no", "B7"), ("PATIENT", "P1"), ("Organ", "liver"), ("site", "liver"), ("slide", "a"),
+    ):  # fmt: skip
+        assert patient_rule(text, table)("a.svs", labels) == patient
+
+
+def test_a_column_of_the_file_goes_before_one_of_ours_of_the_same_name(tmp_path):
+    table = read(tmp_path, "slide,Site,organ\na.svs,Vienna,liver\n", columns={"site": "organ"})
+    labels = table.match(["a.svs"]).labels["a.svs"]
+    assert labels.site == "liver" and patient_rule("site", table)("a.svs", labels) == "Vienna"
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_without_a_rule_the_patient_is_what_the_labels_say(text):
+    assert patient_rule(text)("a.svs", SlideLabels("P1")) == "P1"
+
+
+@pytest.mark.parametrize(
+    ("expression", "patient"),
+    [
+        (r"^(TCGA-\w\w-\w{4})", "TCGA-DU-6399"),
+        (r"TCGA-\w\w-\w{4}", "TCGA-DU-6399"),
+        (r"(nothing)|TCGA-(\w\w)", "DU"),
+        (r"^folder", ""),
+        (r"^(x)?TCGA", ""),
+    ],
+)
+def test_an_expression_finds_the_patient_in_the_file_name(expression, patient):
+    assert patient_rule(expression)(f"folder/{TCGA}", SlideLabels("P1")) == patient
+
+
+@pytest.mark.parametrize("text", ["(", "[a", "a{99999999999999999999}", "*"])
+def test_what_is_neither_a_column_nor_an_expression_is_refused_with_the_columns(tmp_path, text):
+    table = read(tmp_path, "slide,Block\na,1\n")
+    with pytest.raises(DatabaseError, match=r"neither a column.*“slide”, “Block”.*nor a valid regular"):
+        patient_rule(text, table)
+    with pytest.raises(DatabaseError, match="there is none"):
+        patient_rule(text)
+
+
+def test_every_slide_gets_its_final_labels_with_and_without_a_file(tmp_path):
+    table = read(tmp_path, "slide,patient,diagnosis,age\nA-1,P1,KIRC,61\n")
+    matched = label_slides(["x/A-1.svs", "B-2.svs"], table, r"^(\w)-")
+    assert matched.labels == {
+        "x/A-1.svs": SlideLabels("A", "", "KIRC", {"age": "61"}),
+        "B-2.svs": SlideLabels("B"),
+    }
+    assert matched.unlabelled == ("B-2.svs",)
+    assert label_slides(["A-1.svs"], patient=r"^\w").labels == {"A-1.svs": SlideLabels("A")}
+    assert label_slides(["A-1.svs"]).labels == {"A-1.svs": SlideLabels()}
+
+
+def test_a_rule_that_finds_no_patient_at_all_is_noted(tmp_path):
+    table = read(tmp_path, "slide,block\na,1\n")
+    (note,) = label_slides(["a.svs"], table, "blok").notes
+    assert "'blok'" in note and "“block”" in note and "“a.svs”" in note

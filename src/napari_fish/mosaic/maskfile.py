@@ -141,7 +141,7 @@ def _opened(path: Path) -> Any:
     mode = ImageMode.getmode(image.mode)
     # Pillow keeps px of several channels as four bytes.
     each = 4 if len(mode.bands) > 1 else np.dtype(mode.typestr).itemsize
-    most = MOST_DECODED // (each * _WHILE_DECODING.get(image.format, 1))
+    most = MOST_DECODED // (each * _WHILE_DECODING.get(image.format or "", 1))
     if image.width * image.height > most:
         image.close()
         raise FishError(

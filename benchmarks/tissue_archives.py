@@ -1,4 +1,4 @@
-"""The databases of single images behind docs/evidence.md, and its figures that no other script gives.
+"""The databases of single images behind docs/records/evaluation.md, and its figures that no other script gives.
 
 Lays out the LC25000, BreakHis and CRC images of ../shared/data with a labels file each, builds a database of patches of
 each, and evaluates: validation images are asked for, all may be found but those of the same patient (CRC: another

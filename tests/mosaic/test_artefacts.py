@@ -136,7 +136,7 @@ def test_tissue_is_found_on_slides_with_other_seeds(scores: Score) -> None:
 def test_ink_folds_and_blur_are_dropped(scores: Score) -> None:
     assert set(scores.dropped_by_kind) == {"ink", "fold", "blur"}
     assert scores.artefact_patches >= 8
-    # In doubt a patch stays: narrow folds and a corner of ink do, for the sake of real tissue (docs/mosaic.md has the figures).
+    # In doubt a patch stays: narrow folds and a corner of ink do, for the sake of real tissue (docs/records/mosaic.md has the figures).
     assert scores.artefacts_dropped >= 0.8
 
 

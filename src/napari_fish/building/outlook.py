@@ -83,7 +83,7 @@ def outlook(
     progress: Callable[[int, int], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> Outlook:
-    """Say what a build would do, in seconds; parameters as for :func:`~napari_fish.building.build`."""
+    """Say what a build would do, in seconds; parameters as for :func:`~napari_fish.database.build`."""
     params, target = params or BuildParams(), expanded(database)
     there = survey(slides, target, params.artefacts)
     mosaic, patches, encoder = preset(params.preset or "default"), bool(params.patches), ""

@@ -304,7 +304,7 @@ class Database:
         params: BuildParams | None = None,
         **callbacks: Any,
     ) -> Summary:
-        """Add a slide, or the slides of a folder; see :func:`~napari_fish.building.build`."""
+        """Add a slide, or the slides of a folder; see :func:`~napari_fish.database.build`."""
         summary = build_database(slides, self.path, labels, params, encoder=self.encoder, **callbacks)
         self.refresh()
         return summary
@@ -375,7 +375,7 @@ def build(
     progress, should_stop
         Called with slides done and all slides; asked often.
     **options
-        Fields of :class:`~napari_fish.building.BuildParams`, such as ``encoder="fish-paper"``.
+        Fields of :class:`~napari_fish.building.params.BuildParams`, such as ``encoder="fish-paper"``.
     """
     params = replace(params or BuildParams(), **options)
     summary = build_database(slides, database, labels, params, progress=progress, should_stop=should_stop)

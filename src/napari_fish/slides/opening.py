@@ -27,7 +27,7 @@ def open_slide(path: str | Path, mpp: float | None = None, series: int | None = 
     mpp : float, optional
         Micrometres per level-0 px, when you know better than the file.
     series : int, optional
-        Which image of the file to open, as numbered in :attr:`Slide.series`; the slide itself by default.
+        Which image of the file to open, as numbered in ``Slide.series``; the slide itself by default.
 
     Returns
     -------

@@ -49,7 +49,9 @@ class Settler(QObject):
         dock = _dock_of(self._widget)
         window = dock.parent() if dock is not None else None
         right = Qt.DockWidgetArea.RightDockWidgetArea
-        if not isinstance(window, QMainWindow) or dock.isFloating() or window.dockWidgetArea(dock) != right:
+        if dock is None or not isinstance(window, QMainWindow) or dock.isFloating():
+            return
+        if window.dockWidgetArea(dock) != right:
             return
         # What is at the side keeps its full height: it is a form, and half of one is of no use.
         window.setCorner(Qt.Corner.BottomRightCorner, right)

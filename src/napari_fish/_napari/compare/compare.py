@@ -296,7 +296,8 @@ class Comparison(QObject):
             # Not now: others have yet to hear of the layer.
             QTimer.singleShot(0, self.clear)
             return
-        gone = [(one.name, seen) for one, seen in self._before.visible if one not in self._viewer.layers]
+        before = () if self._before is None else self._before.visible
+        gone = [(one.name, seen) for one, seen in before if one not in self._viewer.layers]
         # What takes the place of a layer that was hidden here, as boxes drawn anew do, is as visible as that was.
         self._added.append((layer, dict(gone).get(layer.name, layer.visible)))
         layer.visible = False

@@ -17,11 +17,9 @@ from qtpy.QtCore import QTimer
 from napari_fish._napari.compare.compare import comparison_of
 from napari_fish._napari.jobs.notify import alert_user, in_words, warn_user
 from napari_fish._napari.jobs.worker import JobWorker
-from napari_fish._napari.layers.coordinates import level0_to_world, to_scene
+from napari_fish._napari.layers.coordinates import Extent, LayerData, ToWorld, level0_to_world, to_scene
 from napari_fish._napari.layers.hit_layers import (
     KEPT_KEY,
-    LayerData,
-    ToWorld,
     corners_of,
     level0_to_um,
     matches_layer,
@@ -192,7 +190,7 @@ def draw_regions(
     return viewer.add_layer(Layer.create(data, options, kind))
 
 
-def _to_world(layer: Any, slide: Slide | Pixels) -> ToWorld:
+def _to_world(layer: Any, slide: Extent) -> ToWorld:
     return partial(level0_to_world, layer, slide)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from qtpy.QtCore import QEvent, Qt
-from qtpy.QtWidgets import QComboBox, QDoubleSpinBox, QLabel
+from qtpy.QtWidgets import QComboBox, QDoubleSpinBox, QLabel, QLayout, QWidget
 
 from napari_fish._napari.controls.look import look_of
 
 STATE_TIP = "What is open, running or wrong."
 STOPPING = "Stopping …"
+Control = TypeVar("Control", bound=QWidget)
 
 
 def offer(box: QComboBox, names: list[str]) -> bool:
@@ -25,16 +26,24 @@ def offer(box: QComboBox, names: list[str]) -> bool:
     return box.currentText() != before
 
 
-def named(widget: str, control: Any, name: str, tip: str) -> Any:
+def named(widget: str, control: Control, name: str, tip: str) -> Control:
     """Give a control of a widget its object name and its tooltip."""
     control.setObjectName(f"{widget}.{name}")
     control.setToolTip(tip)
     return control
 
 
+def emptied(layout: QLayout) -> None:
+    """Take all controls out of a layout, for good."""
+    while (item := layout.takeAt(0)) is not None:
+        if (gone := item.widget()) is not None:
+            gone.hide()
+            gone.deleteLater()
+
+
 def mpp_field(widget: str, name: str, tip: str, unstated: str) -> QDoubleSpinBox:
     """Return a field for µm per px; ``unstated`` is what it says where the user states nothing."""
-    field: QDoubleSpinBox = named(widget, QDoubleSpinBox(), name, tip)
+    field = named(widget, QDoubleSpinBox(), name, tip)
     field.setRange(0, 10)
     field.setDecimals(4)
     field.setSingleStep(0.05)
@@ -108,5 +117,4 @@ class StateLine(QLabel):
 
 def state_line(widget: str) -> StateLine:
     """Return the line of a widget that says how things are."""
-    line: StateLine = named(widget, StateLine(), "state", STATE_TIP)
-    return line
+    return named(widget, StateLine(), "state", STATE_TIP)

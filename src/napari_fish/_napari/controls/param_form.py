@@ -79,7 +79,7 @@ def _control(kind: Any) -> QWidget:
     return number
 
 
-def _signal(control: QWidget) -> Any:
+def _signal(control: Any) -> Any:
     if isinstance(control, QCheckBox):
         return control.toggled
     return control.currentTextChanged if isinstance(control, QComboBox) else control.valueChanged

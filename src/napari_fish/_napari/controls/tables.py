@@ -10,6 +10,7 @@ from qtpy.QtCore import (
     QItemSelection,
     QItemSelectionModel,
     QModelIndex,
+    QPersistentModelIndex,
     QSortFilterProxyModel,
     Qt,
 )
@@ -17,6 +18,8 @@ from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 
 Row = Sequence[Any]
 ROLE = Qt.ItemDataRole
+Index = QModelIndex | QPersistentModelIndex
+"""What Qt may ask a model with."""
 
 
 class Rows(QAbstractTableModel):
@@ -47,11 +50,11 @@ class Rows(QAbstractTableModel):
             self.rows.extend(rows)
             self.endInsertRows()
 
-    def rowCount(self, parent: QModelIndex | None = None) -> int:
+    def rowCount(self, parent: Index | None = None) -> int:
         """Return how many rows there are."""
         return 0 if parent is not None and parent.isValid() else len(self.rows)
 
-    def columnCount(self, parent: QModelIndex | None = None) -> int:
+    def columnCount(self, parent: Index | None = None) -> int:
         """Return how many columns are shown."""
         return 0 if parent is not None and parent.isValid() else len(self._header)
 
@@ -61,12 +64,17 @@ class Rows(QAbstractTableModel):
             return self._header[section]
         return None
 
-    def data(self, index: QModelIndex, role: int = ROLE.DisplayRole) -> Any:
+    def data(self, index: Index, role: int = ROLE.DisplayRole) -> Any:
         """Return what a cell shows."""
         row = self.rows[index.row()]
         value = row[index.column()]
         if value is None:
-            return {ROLE.DisplayRole: "?", ROLE.UserRole: -1, ROLE.ToolTipRole: str(row[-1])}.get(role)
+            unknown: dict[int, Any] = {
+                ROLE.DisplayRole: "?",
+                ROLE.UserRole: -1,
+                ROLE.ToolTipRole: str(row[-1]),
+            }
+            return unknown.get(role)
         if role == ROLE.DisplayRole:
             return f"{value:,}".replace(",", "\u202f") if isinstance(value, int) else str(value)
         if role == ROLE.UserRole:

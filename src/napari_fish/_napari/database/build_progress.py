@@ -183,11 +183,11 @@ class BuildProgress(QWidget):
         row.addWidget(self.again)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        for part in (self.name, self.picture, self.speed, self.said):
-            layout.addWidget(part)
+        for above in (self.name, self.picture, self.speed, self.said):
+            layout.addWidget(above)
         layout.addLayout(row)
-        for part in (self.table, self.why, self.left_out):
-            layout.addWidget(part)
+        for below in (self.table, self.why, self.left_out):
+            layout.addWidget(below)
         self.which.currentIndexChanged.connect(self._narrow)
         self.again.clicked.connect(self._ask_again)
         self.left_out.clicked.connect(lambda: self.look.emit(self._to_look_at))

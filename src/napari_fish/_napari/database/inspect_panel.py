@@ -193,12 +193,13 @@ class InspectPanel(QWidget):
         offer(self.column, list(seen.columns) if seen else ["diagnosis"])
         self._count()
         rows = []
-        for record, mosaics in zip(seen.slides, seen.mosaics, strict=True) if seen else ():
-            where = "not where it was" if record.slide in seen.away else record.path
+        slides, counts, away = (seen.slides, seen.mosaics, seen.away) if seen else ((), (), ())
+        for record, patches in zip(slides, counts, strict=True):
+            where = "not where it was" if record.slide in away else record.path
             labels = [f"{name}: {value}" for name, value in record.labels.items()]
             left_out, said = _left_out(record)
             tip = "\n".join([record.slide, where, said, *labels])
-            about = record.diagnosis, mosaics, left_out, record.site, record.patient
+            about = record.diagnosis, patches, left_out, record.site, record.patient
             rows.append((record.slide, *about, tip))
         chosen = [row[0] for row in self.slides.selected()]
         self.slides.shown.show(rows)

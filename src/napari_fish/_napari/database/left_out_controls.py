@@ -29,7 +29,7 @@ class LeftOutControls(QWidget):
 
     def __init__(self, owner: str) -> None:
         super().__init__()
-        self._chosen: Sequence[SlideRecord] = ()
+        self._chosen: Sequence[SlideRecord] = []
         self._look = named(owner, QPushButton(LOOK), "show_left_out", LOOK_TIP)
         self._keep = named(owner, QPushButton(KEEP), "keep", _TIPS[KEEP])
         row = QHBoxLayout(self)

@@ -62,11 +62,12 @@ class Collector(QObject):
 def look_after(worker: Any) -> None:
     """Keep a worker that is about to start from harm; call in the main thread."""
     _at_work.add(worker)
-    if QCoreApplication.instance() is None:
+    application = QCoreApplication.instance()
+    if application is None:
         return
     if not _collectors:
         _collectors.append(Collector())
-        QCoreApplication.instance().destroyed.connect(_collectors.clear)
+        application.destroyed.connect(_collectors.clear)
     worker.finished.connect(_collectors[0].end)
     _collectors[0].begin()
 

@@ -26,7 +26,7 @@ class JobSignals(WorkerBaseSignals):
     """The work ended early because it was asked to."""
 
 
-class JobWorker(WorkerBase):
+class JobWorker(WorkerBase[Any]):
     """Runs ``work(*args, progress=…, should_stop=…, **kwargs)`` in another thread.
 
     Exactly one of ``returned``, ``cancelled`` and ``errored`` is emitted, then ``finished``, whatever kind
@@ -40,6 +40,9 @@ class JobWorker(WorkerBase):
     *args, **kwargs
         Passed to it.
     """
+
+    finished: Any
+    """As superqt has it, but for its type, which says that None is passed: nothing is."""
 
     def __init__(self, work: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         super().__init__(SignalsClass=JobSignals)

@@ -6,28 +6,38 @@ coordinates (x, y) start at the *corner* of the first pixel, so that pixel ``i``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import pint
 from numpy.typing import ArrayLike, NDArray
 
-from napari_fish.slides import Slide
-
-Points = NDArray[np.float64]
+Points = NDArray[np.floating[Any]]
+ToWorld = Callable[[Any], Points]
+"""Takes level-0 px (x, y), shape (n, 2), to world coordinates, rows first."""
+LayerData = tuple[Any, dict[str, Any], str]
+"""Data, options and kind of a layer, as napari takes them."""
 Units = Any
 """One unit or a sequence of units, as napari's layers have them; names will do."""
 
 
-def world_to_level0(layer: Any, slide: Slide, points: ArrayLike, units: Units = None) -> Points:
+class Extent(Protocol):
+    """A slide, or what stands for one where only its size counts."""
+
+    @property
+    def dimensions(self) -> tuple[int, int]:
+        """Width and height in level-0 px."""
+
+
+def world_to_level0(layer: Any, slide: Extent, points: ArrayLike, units: Units = None) -> Points:
     """Convert positions in the viewer to level-0 px.
 
     Parameters
     ----------
     layer : napari.layers.Image
         The layer that shows the slide, by whichever reader, scaled, moved or rotated.
-    slide : Slide
+    slide : Slide, or another thing of its size
         The slide behind it (see :func:`~napari_fish._napari.layers.slide_layers.slide_of`).
     points : array_like, shape (n, 2) or (n, d)
         World coordinates, rows before columns; of d coordinates the last two count.
@@ -50,7 +60,7 @@ def world_to_data(layer: Any, points: ArrayLike, units: Units = None) -> Points:
     return np.linalg.solve(matrix, (own - offset).T).T
 
 
-def level0_to_world(layer: Any, slide: Slide, points: ArrayLike, units: Units = None) -> Points:
+def level0_to_world(layer: Any, slide: Extent, points: ArrayLike, units: Units = None) -> Points:
     """Convert level-0 px to positions in the viewer: the inverse of :func:`world_to_level0`.
 
     Parameters
@@ -70,7 +80,7 @@ def level0_to_world(layer: Any, slide: Slide, points: ArrayLike, units: Units = 
     return (data @ matrix.T + offset) / _unit_factor(units, layer)
 
 
-def drawn_to_level0(drawn: Any, points: ArrayLike, layer: Any, slide: Slide) -> Points:
+def drawn_to_level0(drawn: Any, points: ArrayLike, layer: Any, slide: Extent) -> Points:
     """Convert what was drawn on another layer to level-0 px.
 
     Parameters
@@ -91,7 +101,7 @@ def drawn_to_level0(drawn: Any, points: ArrayLike, layer: Any, slide: Slide) -> 
     return world_to_level0(layer, slide, _last_two(points) @ matrix.T + offset, units=drawn.units)
 
 
-def level0_to_drawn(drawn: Any, points: ArrayLike, layer: Any, slide: Slide) -> Points:
+def level0_to_drawn(drawn: Any, points: ArrayLike, layer: Any, slide: Extent) -> Points:
     """Convert level-0 px (x, y) to data (rows, columns) of a layer to draw on."""
     matrix, offset = _affine(drawn)
     world = level0_to_world(layer, slide, points, units=drawn.units)
@@ -137,7 +147,7 @@ def _affine(layer: Any) -> tuple[Points, Points]:
     return np.stack(columns, axis=1), corner
 
 
-def _level0_per_pixel(layer: Any, slide: Slide) -> Points:
+def _level0_per_pixel(layer: Any, slide: Extent) -> Points:
     """Return level-0 px per px of the layer, rows first: 1 unless the layer shows a coarser copy."""
     rows, columns = image_shape(layer)
     width, height = slide.dimensions

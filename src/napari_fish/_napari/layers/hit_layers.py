@@ -6,7 +6,7 @@ import colorsys
 import io
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
+from napari_fish._napari.layers.coordinates import LayerData, Points, ToWorld
 from napari_fish.search.values import Hit, Results, SlideHit
 from napari_fish.search.verdict import bits, closeness_in_short
 from napari_fish.store.records import Box
 
-Points = NDArray[np.float64]
-ToWorld = Callable[[Any], Points]
-"""Takes level-0 px (x, y), shape (n, 2), to world coordinates, rows first."""
-LayerData = tuple[Any, dict[str, Any], str]
 CELL_KEY = "napari_fish_compare"
 """Marks in its metadata a layer that is a cell of a comparison."""
 KEPT_KEY = "napari_fish_kept"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from napari_fish._napari.layers.coordinates import image_shape
 from napari_fish.errors import SlideError
@@ -95,4 +96,5 @@ class _Channel:
         else:
             low, high = (0.0, 1.0) if self._rgb else self._limits
         scaled = (np.asarray(pixels, np.float32) - low) * (255.0 / ((high - low) or 1.0))
-        return np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
+        samples: NDArray[np.uint8] = np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
+        return samples

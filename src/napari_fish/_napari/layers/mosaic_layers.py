@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from napari_fish._napari.layers.coordinates import drawn_to_level0, level0_to_drawn
+from napari_fish._napari.layers.coordinates import (
+    LayerData,
+    Points,
+    ToWorld,
+    drawn_to_level0,
+    level0_to_drawn,
+)
 from napari_fish.mosaic import REASONS, Mosaic, Patch
 from napari_fish.mosaic.geojson import TISSUE_COLOUR, colour_of
 from napari_fish.mosaic.rings import Polygon
 from napari_fish.slides import Slide
 
-Points = NDArray[np.float64]
-ToWorld = Callable[[Any], Points]
-"""Takes level-0 px (x, y), shape (n, 2), to world coordinates, rows first."""
-LayerData = tuple[Any, dict[str, Any], str]
 TISSUE, PATCHES, DROPPED = "Tissue", "Patches", "Left out"
 """Names of the layers."""
 MOSAIC_KEY = "napari_fish_mosaic"

@@ -9,16 +9,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from napari.layers import Image
-from numpy.typing import NDArray
 
-from napari_fish._napari.layers.coordinates import drawn_to_level0, image_shape, placement, world_to_level0
+from napari_fish._napari.layers.coordinates import (
+    Points,
+    drawn_to_level0,
+    image_shape,
+    placement,
+    world_to_level0,
+)
 from napari_fish._napari.layers.hit_layers import shows_hits
 from napari_fish._napari.layers.slide_layers import slide_of
 from napari_fish.database.questions import Region
 from napari_fish.slides import Slide, open_slide
 from napari_fish.slides.mpp import MppSource
-
-Points = NDArray[np.float64]
 
 
 class Pixels(NamedTuple):
@@ -213,7 +216,8 @@ def contains(layer: Any, point: Points) -> bool:
 
 def cursor_on(layer: Any, position: Sequence[float], scene_units: Any) -> Points:
     """Return x and y in px of a layer under a position of the scene, such as the cursor's."""
-    return world_to_level0(layer, Pixels.of(layer), [position], units=scene_units)[0]
+    on_layer: Points = world_to_level0(layer, Pixels.of(layer), [position], units=scene_units)[0]
+    return on_layer
 
 
 def drawn_corners(region: Region) -> Points:

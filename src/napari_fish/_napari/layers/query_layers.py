@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_fish._napari.layers.coordinates import Points
 from napari_fish.database.questions import Region
 from napari_fish.search import Results
 
 Colours = NDArray[np.float64]
-ToDrawn = Callable[[Region], NDArray[np.float64]]
+ToDrawn = Callable[[Region], Points]
 """Takes a box in level-0 px to the corners of a shape."""
 LAYER = "Query mosaics"
 LOW, HIGH = np.array([0.27, 0.33, 0.53]), np.array([0.99, 0.55, 0.15])
@@ -79,7 +80,7 @@ def contributions(results: Results) -> list[Contribution]:
         if not box.width or not box.height:
             continue
         fate = fates.get(i)
-        known = ("", "", "", None, 0)
+        known: tuple[str, str, str, float | None, int] = ("", "", "", None, 0)
         if fate is not None:
             known = (fate.fate, fate.reason, fate.vote, fate.entropy, fate.length)
         entropy = np.nan if known[3] is None else known[3]

@@ -184,4 +184,4 @@ def _same_path(layer: Any, other: Any) -> bool:
 
 def _same(layer: Any, other: Any) -> bool:
     """Whether two objects are the same layer, be one of them napari's proxy for it."""
-    return layer.unique_id == other.unique_id
+    return bool(layer.unique_id == other.unique_id)

@@ -37,6 +37,9 @@ from napari_fish.texts import count
 
 PAUSE_MS = 300
 """A preview starts when nothing has been changed for so long."""
+PRESET_TIP = (
+    "default: the paper with repairs. paper: the paper's text. released: what the authors' program computes."
+)
 FOUND = "found by the program"
 MUCH_HERE = "More than a fifth of its tissue is left out: look at the crosses, or set artefacts to off."
 TISSUE_FIELDS = (
@@ -95,7 +98,8 @@ class MosaicWidget(DockedWidget):
 
     def params(self) -> MosaicParams:
         """Return the parameters as shown."""
-        return replace(self._mosaic_form.params(), tissue=self._tissue_form.params())
+        params: MosaicParams = replace(self._mosaic_form.params(), tissue=self._tissue_form.params())
+        return params
 
     def preview(self) -> None:
         """Find the mosaic with the parameters as shown; a preview under way gives way."""
@@ -220,9 +224,7 @@ class MosaicWidget(DockedWidget):
         self._mask_box = named(
             "mosaic", QComboBox(), "mask", "Where the tissue is: found, or drawn by you on a layer."
         )
-        self._preset_box = named(
-            "mosaic", QComboBox(), "preset", preset.__doc__.split("name : ")[1].split("\n", 1)[1].strip()
-        )
+        self._preset_box = named("mosaic", QComboBox(), "preset", PRESET_TIP)
         self._preset_box.addItems(PRESETS)
         name, params, live = recall()
         self._preset_box.setCurrentText(name)
@@ -245,8 +247,8 @@ class MosaicWidget(DockedWidget):
         for label, control in (*rows, ("preset", self._preset_box)):
             top.addRow(label, control)
         buttons = QHBoxLayout()
-        for control in (run, self._cancel_button, again, self._live_box):
-            buttons.addWidget(control)
+        for button in (run, self._cancel_button, again, self._live_box):
+            buttons.addWidget(button)
         forms = QWidget()
         stack = QVBoxLayout(forms)
         stack.addWidget(self._tissue_form)

@@ -24,12 +24,21 @@ CACHED_TILES = 400
 
 
 class LevelArray(ABC):
-    """One level of a slide: a read-only RGB array of shape (rows, columns, 3)."""
+    """One level of a slide: a read-only RGB array of shape (rows, columns, 3).
+
+    Parameters
+    ----------
+    slide
+        Where the pixels come from.
+    width, height
+        Of the level, in px.
+    """
 
     dtype = np.dtype(np.uint8)
     ndim = 3
 
-    def __init__(self, width: int, height: int) -> None:
+    def __init__(self, slide: LazySlide, width: int, height: int) -> None:
+        self.slide = slide
         self.shape = (height, width, 3)
         self.size = height * width * 3
         self.chunks = (CHUNK, CHUNK, 3)
@@ -59,8 +68,7 @@ class StoredLevel(LevelArray):
     """A level that the file holds."""
 
     def __init__(self, slide: LazySlide, level: int) -> None:
-        super().__init__(*_shown_size(slide, level))
-        self.slide = slide
+        super().__init__(slide, *_shown_size(slide, level))
         self.level = level
 
     def read(self, x: int, y: int, width: int, height: int) -> RGB:
@@ -73,7 +81,7 @@ class ComputedLevel(LevelArray):
 
     def __init__(self, finer: LevelArray) -> None:
         rows, columns, _ = finer.shape
-        super().__init__(-(-columns // REDUCTION), -(-rows // REDUCTION))
+        super().__init__(finer.slide, -(-columns // REDUCTION), -(-rows // REDUCTION))
         self.finer = finer
         # Not exactly 4: napari derives a level's scale from the shapes, and so must the pixels.
         self._step = (rows / self.shape[0], columns / self.shape[1])
@@ -83,11 +91,6 @@ class ComputedLevel(LevelArray):
     def __deepcopy__(self, memo: object) -> ComputedLevel:
         """Share the tiles, which nobody changes."""
         return self
-
-    @property
-    def slide(self) -> LazySlide:
-        """The slide that the pixels come from."""
-        return self.finer.slide
 
     def read(self, x: int, y: int, width: int, height: int) -> RGB:
         """Compute pixels, or find them computed already."""

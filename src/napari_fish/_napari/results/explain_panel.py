@@ -18,7 +18,7 @@ from qtpy.QtWidgets import (
 )
 from superqt import QFlowLayout
 
-from napari_fish._napari.controls.common import named
+from napari_fish._napari.controls.common import emptied, named
 from napari_fish._napari.controls.look import look_of
 from napari_fish._napari.layers.query_layers import DROPPED, HIGH, LOW
 from napari_fish._napari.results.picture_loader import Key, PictureLoader
@@ -83,8 +83,8 @@ class Pair(QWidget):
         painter.drawRect(theirs.adjusted(1, 1, -1, -1))
         painter.setPen(look.text)
         words = QRect(0, PICTURE + 2, self.width(), self.fontMetrics().height())
-        ours = "a slide you liked" if match.liked else f"region {match.query_index}"
-        painter.drawText(words, Qt.AlignmentFlag.AlignLeft, f"{ours}: {bits(match.distance)}")
+        whose = "a slide you liked" if match.liked else f"region {match.query_index}"
+        painter.drawText(words, Qt.AlignmentFlag.AlignLeft, f"{whose}: {bits(match.distance)}")
         painter.end()
 
     def mouseReleaseEvent(self, event: Any) -> None:
@@ -143,10 +143,7 @@ class ExplainPanel(QTabWidget):
 
     def show_hit(self, hit: SlideHit | None) -> None:
         """Say why a slide was found."""
-        while self._flow.count():
-            gone = self._flow.takeAt(0).widget()
-            gone.hide()
-            gone.deleteLater()
+        emptied(self._flow)
         self._hit = hit if self._results is not None else None
         self._buttons.setVisible(self._hit is not None)
         if hit is None or self._results is None:

@@ -119,7 +119,7 @@ class Exporter:
         stem = (
             f"{hit.name or hit.slide} regions" if FORMATS[name].of_hit and hit else f"{results.query} results"
         )
-        stem = stem.translate(str.maketrans({"[": "", "]": "", ",": "-"}))  # as a box is written
+        stem = stem.translate(str.maketrans(",", "-", "[]"))  # as a box is written
         ending = FORMATS[name].ending
         stem = file_stem(stem, len(ending))
         chosen, _ = QFileDialog.getSaveFileName(

@@ -7,6 +7,7 @@ from typing import Any
 from qtpy.QtCore import QAbstractListModel, QModelIndex, Qt
 from qtpy.QtGui import QColor, QImage
 
+from napari_fish._napari.controls.tables import Index
 from napari_fish._napari.results.gallery_order import GROUPS, SORTS, Heading, arranged, described
 from napari_fish._napari.results.picture_loader import Key, PictureLoader
 from napari_fish.search import Feedback, Results, SlideHit
@@ -54,7 +55,7 @@ class GalleryModel(QAbstractListModel):
         """Return what a row shows."""
         return self._rows[row] if 0 <= row < len(self._rows) else None
 
-    def hit(self, index: QModelIndex) -> SlideHit | None:
+    def hit(self, index: Index) -> SlideHit | None:
         """Return the hit of a row; None for a heading."""
         item = self.item(index.row()) if index.isValid() else None
         return item if isinstance(item, SlideHit) else None
@@ -78,11 +79,11 @@ class GalleryModel(QAbstractListModel):
         """Return the colour of a diagnosis."""
         return QColor(self.colours.of(label, dark))
 
-    def rowCount(self, parent: QModelIndex | None = None) -> int:
+    def rowCount(self, parent: Index | None = None) -> int:
         """Return how many rows there are."""
         return 0 if parent is not None and parent.isValid() else len(self._rows)
 
-    def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return a row as text; the delegate takes the rest from :meth:`item`."""
         item = self.item(index.row())
         if item is None or self.results is None:
@@ -93,7 +94,7 @@ class GalleryModel(QAbstractListModel):
             return item.text if isinstance(item, Heading) else described(item, self.results)
         return None
 
-    def flags(self, index: QModelIndex) -> Any:
+    def flags(self, index: Index) -> Any:
         """Hits can be chosen, headings cannot."""
         if self.hit(index) is None:
             return Qt.ItemFlag.NoItemFlags

@@ -9,6 +9,7 @@ from qtpy.QtGui import QPainter
 from qtpy.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QToolTip
 
 from napari_fish._napari.controls.look import look_of
+from napari_fish._napari.controls.tables import Index
 from napari_fish._napari.results.card import SIZES, Card, card_size, lay_out, paint_card, paint_heading
 from napari_fish._napari.results.gallery_model import GalleryModel
 from napari_fish._napari.results.gallery_order import Heading, described
@@ -25,7 +26,7 @@ class CardDelegate(QStyledItemDelegate):
     judged = Signal(object, bool)
     """A hit, and which of its thumbs was pressed."""
 
-    def __init__(self, view: QListView) -> None:
+    def __init__(self, view: GalleryView) -> None:
         super().__init__(view)
         self._view = view
         self.px = SIZES["medium"]
@@ -34,16 +35,16 @@ class CardDelegate(QStyledItemDelegate):
         """Return where things lie on the card that fills a place."""
         return lay_out(rect, self.px, self._view.fontMetrics())
 
-    def sizeHint(self, option: Any, index: QModelIndex) -> QSize:
+    def sizeHint(self, option: Any, index: Index) -> QSize:
         """Return the size of a card, or of a heading, which takes all of the width."""
-        if isinstance(index.model().item(index.row()), Heading):
+        if isinstance(self._view.model().item(index.row()), Heading):
             wide = self._view.viewport().width() - 2 * SPACING - 2
             return QSize(wide, self._view.fontMetrics().height() + 12)
         return card_size(self.px, self._view.fontMetrics())
 
-    def paint(self, painter: QPainter, option: Any, index: QModelIndex) -> None:
+    def paint(self, painter: QPainter, option: Any, index: Index) -> None:
         """Paint a card or a heading."""
-        model: GalleryModel = index.model()
+        model = self._view.model()
         item, look = model.item(index.row()), look_of(self._view)
         if item is None or model.results is None:
             return
@@ -70,11 +71,11 @@ class CardDelegate(QStyledItemDelegate):
             )
         painter.restore()
 
-    def helpEvent(self, event: Any, view: Any, option: Any, index: QModelIndex) -> bool:
+    def helpEvent(self, event: Any, view: Any, option: Any, index: Index) -> bool:
         """Say what a thumb does, and everything about a hit beside its picture, which has the wider field."""
-        model = index.model() if index.isValid() else None
-        hit = model.hit(index) if model is not None else None
-        if event.type() != QEvent.Type.ToolTip or hit is None:
+        model = self._view.model()
+        hit = model.hit(index)
+        if event.type() != QEvent.Type.ToolTip or hit is None or model.results is None:
             return False
         card, text = self.card(option.rect), described(hit, model.results)
         if card.up.contains(event.pos()):
@@ -86,7 +87,7 @@ class CardDelegate(QStyledItemDelegate):
         QToolTip.showText(event.globalPos(), text, view)
         return True
 
-    def editorEvent(self, event: Any, model: Any, option: Any, index: QModelIndex) -> bool:
+    def editorEvent(self, event: Any, model: Any, option: Any, index: Index) -> bool:
         """Press a thumb."""
         kinds = (
             QEvent.Type.MouseButtonPress,
@@ -123,6 +124,7 @@ class GalleryView(QListView):
 
     def __init__(self, model: GalleryModel, parent: Any = None) -> None:
         super().__init__(parent)
+        self._model = model
         self._message, self._wrong = "", False
         self._under: str = ""
         self._rest = QTimer(self)
@@ -147,7 +149,7 @@ class GalleryView(QListView):
 
     def model(self) -> GalleryModel:
         """Return what is shown."""
-        return super().model()
+        return self._model
 
     def current_hit(self) -> SlideHit | None:
         """Return the hit that is chosen."""

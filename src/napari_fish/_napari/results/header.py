@@ -81,9 +81,9 @@ class StateLines(QWidget):
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        for part in (self._notes, self._running, self._said):
-            part.hide()
-            stack.addWidget(part)
+        for line in (self._notes, self._running, self._said):
+            line.hide()
+            stack.addWidget(line)
         self.setVisible(False)
 
     def show_answer(self, answer: Answer | None) -> None:

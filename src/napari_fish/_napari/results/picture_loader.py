@@ -82,13 +82,18 @@ class PictureLoader(QObject):
     def query(self, index: int) -> QImage | None:
         """Return a region of the query."""
         pictures = self._pictures
-        return pictures and self._image(("query", index), "kept", lambda: pictures.query(index))
+        if pictures is None:
+            return None
+        return self._image(("query", index), "kept", lambda: pictures.query(index))
 
     def field(self, slide: str, box: Box) -> QImage | None:
         """Return a field around a region; known and None where its slide is not at hand."""
         pictures = self._pictures
-        read = pictures and (lambda: pictures.field(slide, box, FIELD, FIELD_PX))
-        return read and self._image(field_key(slide, box), "field", read)
+        if pictures is None:
+            return None
+        return self._image(
+            field_key(slide, box), "field", lambda: pictures.field(slide, box, FIELD, FIELD_PX)
+        )
 
     def _image(self, key: Key, lane: str, read: Callable[[], bytes | None]) -> QImage | None:
         if key in self._images:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
-from qtpy.QtCore import QAbstractTableModel, QModelIndex, QSize, Qt
+from qtpy.QtCore import QAbstractTableModel, QSize, Qt
 from qtpy.QtGui import QPixmap
 from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 
+from napari_fish._napari.controls.tables import Index
 from napari_fish._napari.results.picture_loader import Key, PictureLoader
 from napari_fish.search import Results
 from napari_fish.search.output.page_parts import FATES
@@ -58,7 +60,7 @@ class RegionsModel(QAbstractTableModel):
         super().__init__(parent)
         self._loader = loader
         self._fates: list[ListFate] = []
-        self._row_of: dict[int, int] = {}
+        self._row_of: dict[Hashable, int] = {}
         loader.ready.connect(self._picture_came)
 
     def show(self, results: Results | None) -> None:
@@ -77,26 +79,26 @@ class RegionsModel(QAbstractTableModel):
         """Whether labels voted."""
         return any(fate.entropy is not None for fate in self._fates)
 
-    def rowCount(self, parent: QModelIndex | None = None) -> int:
+    def rowCount(self, parent: Index | None = None) -> int:
         """Return how many regions there are."""
         return 0 if parent is not None and parent.isValid() else len(self._fates)
 
-    def columnCount(self, parent: QModelIndex | None = None) -> int:
+    def columnCount(self, parent: Index | None = None) -> int:
         """Return how many columns there are."""
         return len(COLUMNS)
 
     def headerData(self, section: int, orientation: Any, role: int = _ROLES.DisplayRole) -> Any:
         """Return the name of a column."""
-        texts = {_ROLES.DisplayRole: COLUMNS, _ROLES.ToolTipRole: TIPS}.get(role)
-        return texts[section] if texts and orientation == Qt.Orientation.Horizontal else None
+        texts: dict[int, tuple[str, ...]] = {_ROLES.DisplayRole: COLUMNS, _ROLES.ToolTipRole: TIPS}
+        return texts[role][section] if role in texts and orientation == Qt.Orientation.Horizontal else None
 
-    def data(self, index: QModelIndex, role: int = _ROLES.DisplayRole) -> Any:
-        """Return the text, picture or alignment of a cell."""
+    def data(self, index: Index, role: int = _ROLES.DisplayRole) -> Any:
+        """Return the text, picture or alignment of an entry."""
         fate = self._fates[index.row()]
         if role == _ROLES.DisplayRole:
             entropy = "" if fate.entropy is None else f"{fate.entropy:.2f}"
-            cells = (str(fate.query_index), FATES[fate.fate][0], fate.vote, str(fate.length), entropy)
-            return cells[index.column()]
+            texts = (str(fate.query_index), FATES[fate.fate][0], fate.vote, str(fate.length), entropy)
+            return texts[index.column()]
         if role == _ROLES.ToolTipRole:
             return told(fate)
         if role == _ROLES.DecorationRole and index.column() == 0:
@@ -117,13 +119,14 @@ class RegionsTable(QTableView):
 
     def __init__(self, model: RegionsModel, parent: Any = None) -> None:
         super().__init__(parent)
+        self._shown = model
         self.setModel(model)
         self.setIconSize(QSize(ICON, ICON))
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setShowGrid(False)
         self.setWordWrap(True)
-        # Widths are set once: measuring all cells of a large query would hold up the viewer.
+        # Widths are set once: measuring all entries of a large query would hold up the viewer.
         rows, columns = self.verticalHeader(), self.horizontalHeader()
         rows.hide()
         rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
@@ -140,6 +143,6 @@ class RegionsTable(QTableView):
         self._hide_some()
 
     def _hide_some(self) -> None:
-        votes, figures = self.model().labelled, self.width() >= NARROW
+        votes, figures = self._shown.labelled, self.width() >= NARROW
         for column, shown in ((2, votes), (3, figures), (4, votes and figures)):
             self.setColumnHidden(column, not shown)

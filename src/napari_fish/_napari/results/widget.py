@@ -101,7 +101,7 @@ class ResultsWidget(DockedWidget):
     def search_from(self, hit: SlideHit, whole: bool) -> None:
         """Search for a hit's best region, or for all of its slide."""
         if self._answer is not None:
-            box = None if whole or not hit.matches else tuple(map(float, hit.matches[0].hit_box))
+            box = None if whole or not hit.matches else hit.matches[0].hit_box
             self._session.search(f"id:{hit.slide}", box, self._answer.params)
 
     def judge(self, hit: SlideHit, relevant: bool) -> None:

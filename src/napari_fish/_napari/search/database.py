@@ -138,5 +138,5 @@ class DatabasePicker(QWidget):
 
 def is_database(path: Any) -> bool:
     """Whether a folder looks like a database."""
-    path = Path(path)
-    return path.is_dir() and (path.suffix == ".fish" or (path / "fish.sqlite").is_file())
+    folder = Path(path)
+    return folder.is_dir() and (folder.suffix == ".fish" or (folder / "fish.sqlite").is_file())

@@ -11,7 +11,7 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QComboBox, QGridLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 from superqt import QFlowLayout
 
-from napari_fish._napari.controls.common import named
+from napari_fish._napari.controls.common import emptied, named
 from napari_fish._napari.jobs.one_job import OneJob
 from napari_fish.database import Database
 from napari_fish.errors import FishError
@@ -122,8 +122,7 @@ class FilterBar(QWidget):
 
     def _show(self) -> None:
         """Show the filters in force, and how many slides they leave."""
-        while (item := self._chips.takeAt(0)) is not None:
-            item.widget().deleteLater()
+        emptied(self._chips)
         for condition in self._where:
             chip = named("search", QToolButton(), f"filter.{condition}", "Click to remove this filter.")
             chip.setText(f"{readable(condition)}  ✕")
@@ -153,7 +152,7 @@ class FilterBar(QWidget):
             "A column of the database, with the number of its values.",
         )
         self.sign = named("search", QComboBox(), "filter_sign", "Search only these slides, or all but these.")
-        self.sign.addItems(SIGNS)
+        self.sign.addItems(list(SIGNS))
         self.values = named("search", QComboBox(), "filter_value", "A value, with its number of slides.")
         self.plus = named("search", QPushButton("Add"), "filter_add", "Put this filter in force.")
         self.left = named("search", QLabel(), "filter_left", "How many slides the filters leave.")

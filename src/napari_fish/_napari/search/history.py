@@ -10,6 +10,7 @@ from qtpy.QtGui import QImageReader, QPixmap
 from qtpy.QtWidgets import QListView, QVBoxLayout, QWidget
 
 from napari_fish._napari.controls.common import named
+from napari_fish._napari.controls.tables import Index
 from napari_fish._napari.session.session import Answer, Session
 
 ICON_PX = 40
@@ -82,11 +83,11 @@ class HistoryModel(QAbstractListModel):
         self._pictures: dict[int, QPixmap] = {}
         session.history_changed.connect(self._update)
 
-    def rowCount(self, parent: QModelIndex | None = None) -> int:
+    def rowCount(self, parent: Index | None = None) -> int:
         """Return how many queries there are."""
         return len(self._answers)
 
-    def data(self, index: QModelIndex, role: int = ROLES.DisplayRole) -> Any:
+    def data(self, index: Index, role: int = ROLES.DisplayRole) -> Any:
         """Return text, picture or tooltip of a query."""
         if not index.isValid() or index.row() >= len(self._answers):
             return None

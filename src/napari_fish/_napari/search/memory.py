@@ -18,7 +18,7 @@ def keep(params: ParamsPanel, query: QueryPanel) -> None:
     """Remember how the user likes to search."""
     shown = params.params()
     known = {"k": shown.k, "mode": shown.mode, "ranking": shown.ranking}
-    remember(KEY, known | {"live": query.live.isChecked(), "free": query.size.currentIndex() == 1})
+    remember(KEY, known | {"live": query.live.isChecked(), "free": query.box_size.currentIndex() == 1})
 
 
 def recall(params: ParamsPanel, query: QueryPanel) -> None:
@@ -28,6 +28,6 @@ def recall(params: ParamsPanel, query: QueryPanel) -> None:
         wanted = {name: known[name] for name in ("k", "mode", "ranking")}
         params.show_params(replace(params.params(), **wanted))
         query.live.setChecked(bool(known["live"]))
-        query.size.setCurrentIndex(int(known["free"]))
+        query.box_size.setCurrentIndex(int(known["free"]))
     except (LookupError, TypeError, ValueError):
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLabel, QSizePolicy, QSpinBox, QWidget
@@ -10,7 +11,7 @@ from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLabel, QSizePolic
 from napari_fish._napari.controls.common import named
 from napari_fish._napari.search.filters import FilterBar
 from napari_fish.database import Database
-from napari_fish.names import MODES, RANKINGS, field_help
+from napari_fish.names import MODES, RANKINGS, Mode, Ranking, field_help
 from napari_fish.search import SearchParams
 
 MODE_HELP = {
@@ -49,8 +50,8 @@ class ParamsPanel(QWidget):
         return replace(
             self._base,
             k=self.k.value(),
-            mode=self.mode.currentText(),
-            ranking=self.ranking.currentText(),
+            mode=cast(Mode, self.mode.currentText()),
+            ranking=cast(Ranking, self.ranking.currentText()),
             target=self.target.currentText() or self._base.target,
             exclude_query=self.exclude.isChecked(),
             where=self.filters.where,

@@ -114,7 +114,7 @@ class QueryPanel(QWidget):
             self.draw_button.setChecked(False)
             self.said.emit("Open a slide to draw a box on: File > Open, or drop one on the viewer.")
             return
-        if self.size.currentIndex() == 0:
+        if self.box_size.currentIndex() == 0:
             self.box.place(self.layer, self.side())
             self.said.emit("Click on the slide to place the box; Escape leaves it.")
         else:
@@ -138,7 +138,7 @@ class QueryPanel(QWidget):
         """Back to the slide's own pixel size, the fixed box and live searching."""
         self.mpp_box.setValue(0)
         self.image_mpp_box.setValue(0)
-        self.size.setCurrentIndex(0)
+        self.box_size.setCurrentIndex(0)
         self.live.setChecked(True)
 
     def forget(self) -> None:
@@ -151,7 +151,7 @@ class QueryPanel(QWidget):
     def set_patch(self, um: float) -> None:
         """Make the fixed box as large as a patch of the database."""
         self.patch_um = um
-        self.size.setItemText(0, f"{um:.0f} µm square")
+        self.box_size.setItemText(0, f"{um:.0f} µm square")
 
     def _events(self) -> tuple[Any, ...]:
         """Return what happens in the viewer that may change which slide is looked at."""
@@ -251,13 +251,13 @@ class QueryPanel(QWidget):
             "draw_a_box",
         )
         self.draw_button.setCheckable(True)
-        self.size = named(
+        self.box_size = named(
             "search",
             QComboBox(),
             "box_size",
             "One patch, placed with a click, or any rectangle, drawn freely.",
         )
-        self.size.addItems([f"{PATCH_UM:.0f} µm square", "free"])
+        self.box_size.addItems([f"{PATCH_UM:.0f} µm square", "free"])
         self.live = named(
             "search",
             QCheckBox("Live: search whenever the box moves"),
@@ -279,7 +279,7 @@ class QueryPanel(QWidget):
         for row, controls in enumerate(
             (
                 (self.slide_button, self.box_button),
-                (self.draw_button, self.size),
+                (self.draw_button, self.box_size),
                 (self.live,),
                 (paste, file),
                 (QLabel("their µm per px"), self.image_mpp_box),

@@ -1,8 +1,8 @@
 """What a user would pick instead, on the same encoded data: accuracy, latency and memory side by side.
 
-* *median of minimum*: Yottixel's ranking. The distance of two slides is the median, over the query's mosaics, of the
-  distance to the nearest mosaic of the other; all barcodes are compared, no threshold.
-* *FAISS* flat, IVF and HNSW over the barcodes: 50 nearest mosaics of each query mosaic, slides ranked as above.
+* *median of minimum*: Yottixel's ranking. The distance of two slides is the median, over the query's patches, of the
+  distance to the nearest patch of the other; all barcodes are compared, no threshold.
+* *FAISS* flat, IVF and HNSW over the barcodes: 50 nearest patches of each query patch, slides ranked as above.
 * *kNN on floats*: the texture features before they become barcodes, standardised over the database, cosine distance,
   ranked as above.
 * our modes as users get them.
@@ -87,7 +87,7 @@ class Archive:
 
 
 def features_of(store: SnapshotStore) -> Floats:
-    """Compute the texture features of all mosaics anew, in row order, standardised."""
+    """Compute the texture features of all patches anew, in row order, standardised."""
     bundle = load_bundle(store.catalogue.encoder)
     network = make_texture(bundle.card, bundle.tensors, bundle.path)
     size, found = bundle.card.size, {}
@@ -125,7 +125,7 @@ def popcount_distances(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np
 
 
 def ranked_lists(archive: Archive, found: NDArray[np.int64], far: NDArray[np.int32], query: int) -> list[int]:
-    """Rank slides from the nearest rows of each query mosaic, shape (n, k)."""
+    """Rank slides from the nearest rows of each query patch, shape (n, k)."""
     allowed = (found >= 0) & ~np.isin(archive.slides[found], archive.excluded[query])
     lengths = np.minimum(allowed.sum(axis=1), NEIGHBOURS)
     first = allowed & (np.cumsum(allowed, axis=1) <= NEIGHBOURS)
@@ -212,14 +212,14 @@ def rows_for(folder: Path, quick: bool) -> Iterator[Row]:
             truth = questions.truth
             yield {
                 "database": folder.name,
-                "mosaics": len(store),
+                "patches": len(store),
                 "way": name,
                 "mMV@5 macro": str(resamples.scores(majority_right(answers, truth))[1]),
                 "mAP@5 macro": str(resamples.scores(average_precision(answers, truth))[1]),
                 "top-1 macro": str(resamples.scores(first_right(answers, truth))[1]),
                 "short": float((answers == -2).any(axis=1).mean()),
                 "median ms": statistics.median(times),
-                "bytes a mosaic": held / len(store),
+                "bytes a patch": held / len(store),
             }
 
 

@@ -1,4 +1,4 @@
-"""Archives of mosaics for the benchmarks of search.
+"""Archives of patches for the benchmarks of search.
 
 *Latency* archives follow the paper's kather1M and kather10M: 100 000 patches, each copied 10 or 100 times with noise
 on its codes (1 added to each of the 64x64 codes with probability 0.05), all copies sharing the barcode. A block of
@@ -189,12 +189,12 @@ def distances_of(barcodes: NDArray[np.uint64]) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class LatencyArchive:
-    """Mosaics in key order, with queries: the patches that were copied.
+    """Patches in key order, with queries: the patches that were copied.
 
     Attributes
     ----------
     segment
-        The mosaics; slide numbers are of slides of 100 mosaics of one class.
+        The patches; slide numbers are of slides of 100 patches of one class.
     rows : uint64, shape (n, words)
         Their barcodes in one piece.
     classes : int64, shape (n_slides,)

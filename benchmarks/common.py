@@ -90,7 +90,7 @@ def timed(
 def row(part: str, n: int, what: str, times: Sequence[float], per: int = 1, **more: object) -> Row:
     """Return a line of the table from times in ms, each of ``per`` queries."""
     ms = [t / per for t in times]
-    return {"part": part, "mosaics": n, "what": what, "ms": statistics.median(ms), "best_ms": min(ms), **more}
+    return {"part": part, "patches": n, "what": what, "ms": statistics.median(ms), "best_ms": min(ms), **more}
 
 
 def claim(

@@ -1,6 +1,6 @@
 """How much faster an evaluation is on two cores, with all that other processes cost.
 
-A database on disk of slides with 100 mosaics each; samples of its slides are asked in all modes, as ``napari-fish evaluate`` does, in
+A database on disk of slides with 100 patches each; samples of its slides are asked in all modes, as ``napari-fish evaluate`` does, in
 one process and in two, turn by turn. Each turn is a new Python, as for somebody who types the command, so that starting it, importing, opening
 the database and starting the second process are all in the wall time; kernels were compiled before. Two ratios
 stand side by side: of wall times, which is the speed-up that was had, with whatever else the machine was doing; and of
@@ -31,7 +31,7 @@ from napari_fish.store import EncodedSlide, SlideRecord
 from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
-MOSAICS, LABELS = 100, 12
+PATCHES, LABELS = 100, 12
 
 
 def make_database(folder: Path, slides: int) -> Path:
@@ -42,13 +42,13 @@ def make_database(folder: Path, slides: int) -> Path:
         store.catalogue.begin_build()
         for i in range(slides):
             label = i // 2 % LABELS
-            family = label * 16 + dice.integers(0, 16, MOSAICS)
+            family = label * 16 + dice.integers(0, 16, PATCHES)
             store.catalogue.commit(
                 EncodedSlide(
                     SlideRecord(f"s{i}", f"s{i}", f"p{i // 2}", diagnosis=f"label {label}"),
-                    np.sort(dice.integers(2 * 10**14, 6 * 10**14, MOSAICS)),
-                    model.draw(MOSAICS, i, family),
-                    np.zeros((MOSAICS, 4), np.int32) + np.arange(MOSAICS, dtype=np.int32)[:, None],
+                    np.sort(dice.integers(2 * 10**14, 6 * 10**14, PATCHES)),
+                    model.draw(PATCHES, i, family),
+                    np.zeros((PATCHES, 4), np.int32) + np.arange(PATCHES, dtype=np.int32)[:, None],
                 )
             )
         store.catalogue.end_build()
@@ -96,7 +96,7 @@ def main() -> None:
                         used[jobs].append(cpu)
             rows.append(
                 {
-                    "mosaics": slides * MOSAICS,
+                    "patches": slides * PATCHES,
                     "queries": asked,
                     "wall s, one process": statistics.median(wall[1]),
                     "wall s, two": statistics.median(wall[2]),

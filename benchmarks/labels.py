@@ -1,6 +1,6 @@
 """Whether the labels of a list decide its vote, with any number of labels in the archive.
 
-Each query mosaic has a list of neighbours, whose labels vote, weighed by rarity and position. In the paper's setting, one
+Each query patch has a list of neighbours, whose labels vote, weighed by rarity and position. In the paper's setting, one
 database a site with two to five diagnoses, the label that most of a list carries mostly wins. This asks whether it still does in an
 archive of more sites and labels, by the rule as it was (weights over the whole archive that sum to 10, counts below 1
 raised to 1) and as it is (weights of the slides a search may return, 3.3 for each label). Where every count is raised to 1 the first
@@ -8,7 +8,7 @@ hit wins, and rarity, position and frequency count for nothing: the last columns
 
 Labels are synthetic, over barcodes of real tissue (``realbarcodes.py``; drawn from the model fitted to them, see ``archives.py``;
 where there are none, and none are kept for ``--quick``, from a synthetic model). A site is a neighbourhood of tissue, a label a
-smaller one in it, from which 60 % of the mosaics of its slides come; the others come from anywhere in the site. Sites
+smaller one in it, from which 60 % of the patches of its slides come; the others come from anywhere in the site. Sites
 have two, three, four and five labels in turn, some up to eight times as frequent as others. Lists are those of exact search, each
 query's own slide left out, at one threshold for all archives, so that they are alike. Counted are lists of several labels
 of which one has more than half of the hits: others have no choice, or no majority.
@@ -39,7 +39,7 @@ LABELS = (5, 10, 29, 56)
 OF_A_SITE = (2, 3, 4, 5)
 #: Centres that make up a site and a label, and which share of a slide is of its label.
 SITE, LABEL, PURE = 60, 15, 0.6
-MOSAICS = 20
+PATCHES = 20
 #: Slides of a label: on average so many, some labels having so many times as many as others.
 SLIDES, RATIO = 20, 8
 
@@ -77,15 +77,15 @@ def slides_of(model: BarcodeModel, seed: int) -> list[EncodedSlide]:
             owned = land[nearest(model.centres[land], int(dice.integers(len(land))), LABEL)]
             share = np.exp(dice.uniform(0, np.log(RATIO))) * np.log(RATIO) / (RATIO - 1)
             for _ in range(max(3, round(SLIDES * share))):
-                own = dice.random(MOSAICS) < PURE
-                family = np.where(own, dice.choice(owned, MOSAICS), dice.choice(land, MOSAICS))
+                own = dice.random(PATCHES) < PURE
+                family = np.where(own, dice.choice(owned, PATCHES), dice.choice(land, PATCHES))
                 name = f"s{len(slides)}"
                 slides.append(
                     EncodedSlide(
                         SlideRecord(name, patient=name, site=f"site {site}", diagnosis=f"label {label}"),
-                        np.sort(dice.integers(2 * 10**14, 6 * 10**14, MOSAICS)),
-                        model.draw(MOSAICS, 10_000 * seed + len(slides) + 1, family),
-                        np.zeros((MOSAICS, 4), np.int32),
+                        np.sort(dice.integers(2 * 10**14, 6 * 10**14, PATCHES)),
+                        model.draw(PATCHES, 10_000 * seed + len(slides) + 1, family),
+                        np.zeros((PATCHES, 4), np.int32),
                     )
                 )
             label += 1
@@ -95,7 +95,7 @@ def slides_of(model: BarcodeModel, seed: int) -> list[EncodedSlide]:
 def lists_of(
     store: MemoryStore, queries: int, within: bool, threshold: int, seed: int
 ) -> Iterator[tuple[int, NeighbourLists, Mask | None]]:
-    """Give the lists of some slides' mosaics, with the slide and what it may find."""
+    """Give the lists of some slides' patches, with the slide and what it may find."""
     dice = np.random.default_rng(seed)
     for number in dice.permutation(len(store.slides))[:queries].tolist():
         record = store.slides[number]

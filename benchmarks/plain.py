@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-Mosaics = dict[int, list[tuple[int, int]]]
+Patches = dict[int, list[tuple[int, int]]]
 
 
 class DictVeb:
@@ -83,7 +83,7 @@ def tree_of(keys: Iterable[int]) -> DictVeb:
 
 
 def guided_search(
-    m: int, h: int, table: Mosaics, veb: DictVeb, c: int = 50 * 10**11, t: int = 10, theta: int = 128, k: int = 375
+    m: int, h: int, table: Patches, veb: DictVeb, c: int = 50 * 10**11, t: int = 10, theta: int = 128, k: int = 375
 ) -> list[tuple[int, int]]:  # fmt: skip
     """Return [(distance, row)] as the paper's pseudo-code does, the key m itself visited first."""
     plus, minus = [m + i * c for i in range(t + 1)], [m - i * c for i in range(1, t + 1)]

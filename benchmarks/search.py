@@ -40,12 +40,12 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="100k mosaics only")
+    parser.add_argument("--quick", action="store_true", help="100k patches only")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table's rows as JSON")
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="write the tables for the documentation"
     )
-    parser.add_argument("--sizes", type=int, nargs="+", metavar="N", help="mosaics, multiples of 100 000")
+    parser.add_argument("--sizes", type=int, nargs="+", metavar="N", help="patches, multiples of 100 000")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--faiss-train", action="store_true", help="let faiss make its own clusters (slow)")
     return parser.parse_args()
@@ -56,11 +56,11 @@ def model_and_rows() -> tuple[BarcodeModel, list[Row]]:
     real = real_barcodes()
     if real is None:
         what = "NOT FITTED: ../shared/data is not beside this checkout; a synthetic model was used"
-        return BarcodeModel.synthetic(), [{"part": "model", "mosaics": 0, "what": what}]
+        return BarcodeModel.synthetic(), [{"part": "model", "patches": 0, "what": what}]
     model = recall_model(real)
     drawn = distances_of(model.draw(len(real), 4))
     rows = [
-        {"part": "model", "mosaics": len(real), "what": f"{name}, bits", "real": value, "model": drawn[name]}
+        {"part": "model", "patches": len(real), "what": f"{name}, bits", "real": value, "model": drawn[name]}
         for name, value in distances_of(real).items()
     ]
     return model, rows
@@ -95,7 +95,7 @@ def main() -> None:
             if "clustered" in chosen.parts:
                 rows += clustered_part(index, codes, queries, n, made, chosen.faiss_train)
             del segment, codes, index
-        rows.append({"part": "machine", "mosaics": n, "what": f"load {load:.1f} to {os.getloadavg()[0]:.1f}"})
+        rows.append({"part": "machine", "patches": n, "what": f"load {load:.1f} to {os.getloadavg()[0]:.1f}"})
     report(rows, chosen.json)
     if chosen.markdown:
         write_markdown(rows, chosen.markdown)

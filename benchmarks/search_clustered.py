@@ -110,6 +110,6 @@ def clustered_part(
     for wanted in EQUAL:
         mine, other = (time_at(wanted, curve) for curve in curves.values())
         if mine is not None and other is not None:
-            one = {"part": "clustered", "mosaics": n, "what": f"clustered at recall {wanted}", "ms": mine}
+            one = {"part": "clustered", "patches": n, "what": f"clustered at recall {wanted}", "ms": mine}
             rows.append(one | claim(mine / other, "times faiss IVF", 1 if n >= 10**6 else None))
     return rows

@@ -90,9 +90,9 @@ def spans_of(segment: Segment, key: int, params: GuidedParams) -> tuple[NDArray[
 
 def plain_archive(
     archive: LatencyArchive, keys: Sequence[int], p: GuidedParams
-) -> tuple[plain.Mosaics, plain.DictVeb]:
-    """Make the dicts plain Python needs, of all mosaics its walks can reach: the whole of 10M would not fit."""
-    table: plain.Mosaics = {}
+) -> tuple[plain.Patches, plain.DictVeb]:
+    """Make the dicts plain Python needs, of all patches its walks can reach: the whole of 10M would not fit."""
+    table: plain.Patches = {}
     segment, barcodes = archive.segment, archive.rows
     for key in keys:
         for away, _ in p.walks():
@@ -185,7 +185,7 @@ def guided_part(archive: LatencyArchive, n: int, quick: bool) -> list[Row]:
     named["guided, back to back"] |= claim(slower, "times reading the barcodes it visits", 2.5, 1.5)
     strictly = statistics.median(a / b for a, b in zip(ours, halves, strict=True))
     rows.append(
-        {"part": "guided", "mosaics": n, "what": "guided, back to back, against the halves it reads"}
+        {"part": "guided", "patches": n, "what": "guided, back to back, against the halves it reads"}
         | claim(strictly, "times reading the halves it reads", 2.5, 1.5)
     )
     for name, one in named.items():
@@ -217,7 +217,7 @@ def recall_part(archive: LatencyArchive, n: int) -> list[Row]:
         name = "guided" if variant == "paper" else variant
         note = f"{asked} of {ASKED} patches have neighbours within {most} bits"
         recall = right / wanted if wanted else None
-        one = {"part": "guided", "mosaics": n, "what": f"{name}, recall against exact", "note": note}
+        one = {"part": "guided", "patches": n, "what": f"{name}, recall against exact", "note": note}
         rows.append(one | {"recall_at_10": recall})
     return rows
 
@@ -235,7 +235,7 @@ def slide_part(archive: LatencyArchive, n: int) -> list[Row]:
     calls: dict[str, Callable[[int], object]] = {}
     for threads in (1, 2):
         params = SearchParams(mode="guided", ranking="fish", threads=threads, threshold=128)
-        name = f"slide of {SLIDE} mosaics with ranking, {threads} thread{'s'[: threads - 1]}"
+        name = f"slide of {SLIDE} patches with ranking, {threads} thread{'s'[: threads - 1]}"
         calls[name] = lambda i, params=params: search(store, queries[i % len(queries)], params)
     rows = [row("guided", n, name, times) for name, times in timed(calls, 20, time.perf_counter).items()]
     if n >= 10**7:

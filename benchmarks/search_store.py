@@ -1,6 +1,6 @@
-"""The real store: a database on disk of so many mosaics, opened, added to, filtered and asked.
+"""The real store: a database on disk of so many patches, opened, added to, filtered and asked.
 
-The database is written in bulk (one transaction, mosaics in key order, by the tables of ``database/schema.py``),
+The database is written in bulk (one transaction, patches in key order, by the tables of ``database/schema.py``),
 because a commit a slide would take a day at ten million; its snapshot is made by the store itself. What is measured
 is the store as it is used.
 """
@@ -64,7 +64,7 @@ def _write_truth(archive: LatencyArchive, folder: Path) -> None:
                 (i + 1, f"s{i}", f"s{i}.svs", f"p{i}", f"class {kind}", SLIDE, i + 1),
             )
             run("INSERT INTO labels VALUES ('cohort', ?, ?)", (i + 1, cohort))
-        for values in _mosaics(archive):
+        for values in _patches(archive):
             run("INSERT INTO mosaics VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         run(_INDEX)
         run("UPDATE state SET generation = ?", (len(classes),))
@@ -73,7 +73,7 @@ def _write_truth(archive: LatencyArchive, folder: Path) -> None:
     assert len(segment)
 
 
-def _mosaics(archive: LatencyArchive) -> Iterator[tuple[int | bytes, ...]]:
+def _patches(archive: LatencyArchive) -> Iterator[tuple[int | bytes, ...]]:
     segment = archive.segment
     seen = [0] * len(archive.classes)
     at = 0
@@ -108,7 +108,7 @@ def _size(folder: Path, n: int) -> Row:
     snapshot = sum(path.stat().st_size for path in (folder / "snapshot").rglob("*") if path.is_file())
     truth = (folder / "fish.sqlite").stat().st_size
     return {
-        "part": "store", "mosaics": n, "what": "bytes a mosaic, files of the snapshot",
+        "part": "store", "patches": n, "what": "bytes a patch, files of the snapshot",
         **claim(snapshot / n, "bytes", 200), "note": f"and {truth / n:.0f} of SQLite, not read by a search",
     }  # fmt: skip
 
@@ -136,9 +136,9 @@ def _opening(folder: Path, n: int) -> list[Row]:
     return rows
 
 
-def _query(archive: LatencyArchive, start: int, mosaics: int, slide: str = "") -> Query:
-    at = slice(start, start + mosaics)
-    return Query("q", archive.keys[at], archive.barcodes[at], np.zeros((mosaics, 4), np.int32), slide=slide)
+def _query(archive: LatencyArchive, start: int, patches: int, slide: str = "") -> Query:
+    at = slice(start, start + patches)
+    return Query("q", archive.keys[at], archive.barcodes[at], np.zeros((patches, 4), np.int32), slide=slide)
 
 
 def _ask(store: SnapshotStore, queries: Sequence[Query], params: SearchParams, turn: int) -> None:
@@ -146,15 +146,15 @@ def _ask(store: SnapshotStore, queries: Sequence[Query], params: SearchParams, t
 
 
 def _asking(store: SnapshotStore, archive: LatencyArchive, n: int) -> list[Row]:
-    """Ask with one mosaic and with a slide, in each mode, with and without a filter that leaves 0.1 %."""
+    """Ask with one patch and with a slide, in each mode, with and without a filter that leaves 0.1 %."""
     dice = np.random.default_rng(5)
     starts = dice.choice(len(archive.keys) // SLIDE, 20, replace=False) * SLIDE
     rows: list[Row] = []
-    for mosaics in (1, SLIDE):
-        queries = [_query(archive, int(at), mosaics, f"s{at // SLIDE}") for at in starts]
-        what = "one mosaic" if mosaics == 1 else f"a slide of {SLIDE} mosaics"
+    for patches in (1, SLIDE):
+        queries = [_query(archive, int(at), patches, f"s{at // SLIDE}") for at in starts]
+        what = "one patch" if patches == 1 else f"a slide of {SLIDE} patches"
         for mode in ("guided", "exact", "clustered"):
-            rounds = 5 if mode == "exact" and mosaics * n > 1e7 else 20
+            rounds = 5 if mode == "exact" and patches * n > 1e7 else 20
             params = SearchParams(mode=mode, ranking="fish", threshold=128, threads=2)
             calls = {
                 name: partial(_ask, store, queries, replace(params, where=where))
@@ -163,14 +163,14 @@ def _asking(store: SnapshotStore, archive: LatencyArchive, n: int) -> list[Row]:
             times = timed(calls, rounds, time.perf_counter)
             ratio = statistics.median(times["filtered"]) / statistics.median(times["all"])
             one = row("store", n, f"{mode}, {what}, with ranking, 2 threads", times["all"])
-            if mode == "guided" and mosaics == SLIDE:
+            if mode == "guided" and patches == SLIDE:
                 one |= claim(one["ms"], "ms", 40, 20) if n >= 10**7 else {}
             rows += [one, row("store", n, f"{mode}, {what}, filter leaves 0.1 %", times["filtered"])]
             rows[-1] |= claim(ratio, "times unfiltered", 3)
             if mode == "exact":
-                guess = exact_cost_ms(len(store), mosaics, WORDS, 2)
+                guess = exact_cost_ms(len(store), patches, WORDS, 2)
                 rows.append({
-                    "part": "store", "mosaics": n, "what": f"auto's estimate for exact, {what}", "ms": guess,
+                    "part": "store", "patches": n, "what": f"auto's estimate for exact, {what}", "ms": guess,
                     "figure": round(guess / one["ms"], 2), "unit": "times what it took",
                 })  # fmt: skip
     return rows
@@ -207,7 +207,7 @@ def _adding(folder: Path, archive: LatencyArchive, n: int) -> list[Row]:
             for times, took in zip((added, seen, first), np.diff(clock), strict=True):
                 times.append(1e3 * took)
     _undo(folder, generation, top)
-    rows = [row("store", n, f"adding a slide of {SLIDE} mosaics durably", added)]
+    rows = [row("store", n, f"adding a slide of {SLIDE} patches durably", added)]
     rows[0] |= claim(statistics.median(added), "ms", 50)
     rows.append(row("store", n, "another program sees it", seen))
     rows.append(row("store", n, "and its first clustered search after that", first))

@@ -95,7 +95,7 @@ def accuracy(out: Path, speed: bool) -> Iterator[Row]:
         write_report(found, out / f"{name}.html")
         yield from rows_of(to_json(found), name)
         for row in found.speed:
-            yield {"experiment": f"speed, {row.what}", "mosaics": row.mosaics, "mode": row.mode, "median ms": row.patch.median, "recall": row.recall.recall}  # fmt: skip
+            yield {"experiment": f"speed, {row.what}", "patches": row.mosaics, "mode": row.mode, "median ms": row.patch.median, "recall": row.recall.recall}  # fmt: skip
 
 
 def differences(database: Path) -> Iterator[Row]:

@@ -1,6 +1,6 @@
 """What a user of the viewer waits for, with fish-lite and the real widgets.
 
-- *open*: opening a database of 100 000 mosaics in the viewer;
+- *open*: opening a database of 100 000 patches in the viewer;
 - *box*: from a drawn box to the gallery, in that database, and how much of that is search;
 - *slide*: from *Search this slide* to the gallery, in that database;
 - *jump*: from a hit to its slide, opened, marked and gone to;
@@ -9,7 +9,7 @@
 - in each, how long the event loop stood still meanwhile, and through whom.
 
 ``holds`` says whether a line keeps what is promised: nothing of ours holds the loop for more than 50 ms, a box is
-answered within a second, and 100 000 mosaics are searched within 20 ms.
+answered within a second, and 100 000 patches are searched within 20 ms.
 
 Needs a display or xvfb-run. ``--demo`` names what ``napari-fish demo`` made; it is made where it is missing (minutes).
 """
@@ -93,7 +93,7 @@ def opened(shown: Any, path: Path) -> Any:
 
 
 def tissue_boxes(session: Any, slide: str, n: int) -> list[tuple[float, float, float, float]]:
-    """Return boxes a little beside the mosaics of a slide of the demo."""
+    """Return boxes a little beside the patches of a slide of the demo."""
     boxes = session.database.ask(f"id:{slide}").query.boxes
     dice = np.random.default_rng(2)
     chosen = boxes[dice.integers(0, len(boxes), n)]
@@ -194,7 +194,7 @@ def box_part(database: Path, large: Path, quick: bool) -> list[Row]:
                         parts.setdefault(name, []).append(ms)
         count = int(session.database.store.patches_per_slide.sum())
         session.close()
-    rows = [_row("box", f"drawn box to gallery, {count} mosaics, of it {pause:.0f} ms pause", total)]
+    rows = [_row("box", f"drawn box to gallery, {count} patches, of it {pause:.0f} ms pause", total)]
     rows[0] |= claim(statistics.median(total), "ms", GALLERY_MS)
     for name, times in parts.items():
         row = _row("box", f"of it: {name}", times)

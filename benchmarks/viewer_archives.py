@@ -10,7 +10,7 @@ import numpy as np
 from napari_fish.store import EncodedSlide
 from napari_fish.store.snapshot.store import SnapshotStore
 
-MOSAICS_PER_SLIDE = 100
+PATCHES_PER_SLIDE = 100
 FLIPPED = 0.04
 """Share of the bits of a demo barcode that differ in a copy."""
 PATCH_PX = 1024
@@ -29,8 +29,8 @@ def demo(folder: Path) -> Path:
     return database
 
 
-def large_archive(database: Path, folder: Path, mosaics: int) -> Path:
-    """Make a database of many mosaics: those of the demo with some bits flipped, as slides of patients of their own."""
+def large_archive(database: Path, folder: Path, patches: int) -> Path:
+    """Make a database of many patches: those of the demo with some bits flipped, as slides of patients of their own."""
     from napari_fish.search import calibrate
     from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
@@ -50,12 +50,12 @@ def large_archive(database: Path, folder: Path, mosaics: int) -> Path:
         ).close()  # fmt: skip
     with SnapshotStore(folder, writer=True) as store:
         store.catalogue.begin_build()
-        for number in range(mosaics // MOSAICS_PER_SLIDE):
+        for number in range(patches // PATCHES_PER_SLIDE):
             one = int(alive[number % len(alive)])
             own = np.flatnonzero(owner == one)
-            chosen = dice.choice(own, MOSAICS_PER_SLIDE)
+            chosen = dice.choice(own, PATCHES_PER_SLIDE)
             flips = np.packbits(
-                dice.random((MOSAICS_PER_SLIDE, truth.words * 64)) < FLIPPED, axis=1, bitorder="little"
+                dice.random((PATCHES_PER_SLIDE, truth.words * 64)) < FLIPPED, axis=1, bitorder="little"
             ).view(np.uint64)
             record = records[one]
             place = (database.parent / record.path).resolve()
@@ -63,8 +63,8 @@ def large_archive(database: Path, folder: Path, mosaics: int) -> Path:
                 record, slide=f"{number}-{record.slide}", patient=f"patient {number}", path=str(place),
                 content_hash=f"{record.content_hash}-{number}",
             )  # fmt: skip
-            jitter = dice.integers(-(10**9), 10**9, MOSAICS_PER_SLIDE)
-            places = boxes[chosen] + np.array([1, 0, 0, 0]) * np.arange(MOSAICS_PER_SLIDE)[:, None]
+            jitter = dice.integers(-(10**9), 10**9, PATCHES_PER_SLIDE)
+            places = boxes[chosen] + np.array([1, 0, 0, 0]) * np.arange(PATCHES_PER_SLIDE)[:, None]
             store.commit(
                 EncodedSlide(
                     record,

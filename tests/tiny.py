@@ -24,7 +24,7 @@ from napari_fish.errors import EncoderError
 from tests.slides.conftest import write_image, write_tiff
 
 MPP = 2.0
-MOSAICS = 81
+PATCHES = 81
 """In the database of all slides: nine each."""
 DOOM = "TINY_DOOM"
 """``BATCH:SECONDS`` in the environment: kill the process so long after so many batches were encoded."""

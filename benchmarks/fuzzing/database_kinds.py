@@ -22,7 +22,7 @@ SLIDES = 5
 def _encoded_slides() -> list[Any]:
     from tests.search.archives import demo_slides
 
-    return list(demo_slides(np.random.default_rng(2), n=SLIDES + 2, mosaics=12))
+    return list(demo_slides(np.random.default_rng(2), n=SLIDES + 2, patches=12))
 
 
 def _databases(folder: Path) -> Iterator[Path]:
@@ -182,7 +182,7 @@ def _pictures(path: Path) -> None:
     pictures = Thumbnails.open_to_read(path)
     if pictures is not None:
         slide = _encoded_slides()[0].record.slide
-        _each(lambda: pictures.overview(slide), lambda: pictures.mosaics(slide), pictures.close)
+        _each(lambda: pictures.overview(slide), lambda: pictures.patches(slide), pictures.close)
 
 
 def _write_database(path: Path) -> None:

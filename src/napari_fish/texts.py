@@ -74,7 +74,8 @@ def file_stem(text: str, reserved: int) -> str:
 
 def count(number: int, what: str) -> str:
     """Return a number of things in words."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}".replace(",", "\u202f")
+    ending = "" if number == 1 else "es" if what.endswith("ch") else "s"
+    return f"{number:,} {what}{ending}".replace(",", "\u202f")
 
 
 def enumerated(things: Sequence[str]) -> str:

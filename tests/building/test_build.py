@@ -99,7 +99,7 @@ def test_thumbnails_of_slides_and_mosaics_are_kept(tiny_home: Path) -> None:
     with SnapshotStore(tiny_home / "a b.fish") as store:
         number = store.slides.number(NAMES[0])
         boxes = {record.box for record in store.records(store.rows_of([number]))}
-    pictures = dict(kept.mosaics(NAMES[0]))
+    pictures = dict(kept.patches(NAMES[0]))
     assert set(pictures) == boxes
     assert {Image.open(BytesIO(jpeg)).size for jpeg in pictures.values()} == {(128, 128)}
     assert Image.open(BytesIO(kept.overview(NAMES[0]) or b"")).size == (512, 439)
@@ -300,11 +300,11 @@ def test_labels_for_unknown_slides_and_slides_without_labels_are_named(tmp_path:
     assert "not here: elsewhere.tif" in notes and "without labels: a.tif" in notes
 
 
-def test_folders_of_patch_images_are_classes_and_each_image_is_one_mosaic(tmp_path: Path) -> None:
+def test_folders_of_patch_images_are_classes_and_each_image_is_one_patch(tmp_path: Path) -> None:
     patches = write_patches(tmp_path / "Klassen", each=3)
     params = BuildParams(patches=True, patient=r"^\d+", store_codes=True)
     summary = build(patches, tmp_path / "x.fish", params=params)
-    assert (summary.slides, summary.mosaics) == (9, 9)
+    assert (summary.slides, summary.patches) == (9, 9)
     known = records(tmp_path / "x.fish")
     assert known["lymphoma/01-ly 1.png"].diagnosis == "lymphoma"
     assert known["lymphoma/01-ly 1.png"].patient == "01"
@@ -319,8 +319,8 @@ def test_latent_codes_are_kept_and_give_the_keys_again(tmp_path: Path) -> None:
     write_slide(tmp_path / "s" / "b.tif", seed=3)
     build(tmp_path / "s", tmp_path / "x.fish")
     with SnapshotStore(tmp_path / "x.fish") as store:
-        mosaics = store.catalogue.patches_of(store.catalogue.number("a ü.tif"))
-    assert (keys_from_codes(read_codes(tmp_path / "x.fish", "a ü.tif")) == mosaics.keys).all()
+        patches = store.catalogue.patches_of(store.catalogue.number("a ü.tif"))
+    assert (keys_from_codes(read_codes(tmp_path / "x.fish", "a ü.tif")) == patches.keys).all()
     with pytest.raises(DatabaseError, match="--store-codes"):
         read_codes(tmp_path / "x.fish", "b.tif")
 

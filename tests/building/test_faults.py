@@ -24,7 +24,7 @@ from napari_fish.store.snapshot.files import PartWriter
 from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from napari_fish.store.sqlite.pictures import Thumbnails
-from tests.tiny import DOOM, MOSAICS, write_slide
+from tests.tiny import DOOM, PATCHES, write_slide
 
 pytestmark = [
     pytest.mark.usefixtures("quick"),
@@ -44,7 +44,7 @@ def command_line(*arguments: object, **environment: str) -> subprocess.Popen[str
 
 
 def digests(database: Path) -> dict[str, bytes]:
-    """Return a digest of each slide and its mosaics, by id."""
+    """Return a digest of each slide and its patches, by id."""
     truth = SqliteCatalogue.open(database)
     try:
         assert truth.integrity() == []
@@ -144,7 +144,7 @@ def test_a_snapshot_that_does_not_fit_on_the_disk_is_kept_in_memory(home: Path, 
         room = os.statvfs(small)
         (small / "filler").write_bytes(bytes(room.f_bavail * room.f_bsize - 8192))
         with SnapshotStore(small / "x.fish") as store:
-            assert len(store) == MOSAICS
+            assert len(store) == PATCHES
         assert not (small / "x.fish" / "snapshot" / "main").exists()
 
 
@@ -182,7 +182,7 @@ def test_a_database_on_a_read_only_disk_is_searched_and_refuses_changes_in_words
     with mounted(database, "--bind", str(database)):
         subprocess.run(["mount", "-o", "remount,ro,bind", str(database)], check=True)
         with SnapshotStore(database) as store:
-            assert len(store) == MOSAICS and store.verify() == []
+            assert len(store) == PATCHES and store.verify() == []
         with pytest.raises(DatabaseError, match=r"a b\.fish: cannot be written to"):
             build(home / "Schnitte ü", database)
         with pytest.raises(DatabaseError, match="cannot be written to"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from napari_fish.building.outlook import ENOUGH_SLIDES, expected_mosaics, outlook
+from napari_fish.building.outlook import ENOUGH_SLIDES, expected_patches, outlook
 from napari_fish.building.params import BuildParams
 from napari_fish.encode import rate
 from napari_fish.errors import Cancelled, SlideError
@@ -23,9 +23,9 @@ def test_mosaics_are_foreseen_from_the_tissue_of_a_few_slides(tmp_path: Path) ->
     looked: list[int] = []
     seen = outlook(tmp_path, tmp_path / "a.fish", progress=lambda done, total: looked.append(done))
     assert (len(seen.found), seen.done, seen.to_do) == (12, 0, 12)
-    assert seen.mosaics == pytest.approx(12 * each, rel=0.2)
+    assert seen.patches == pytest.approx(12 * each, rel=0.2)
     assert looked[-1] <= ENOUGH_SLIDES
-    assert seen.size > seen.mosaics * 128
+    assert seen.size > seen.patches * 128
     assert seen.free > 0
     assert not (tmp_path / "a.fish").exists()
 
@@ -35,8 +35,8 @@ def test_slides_that_cannot_be_read_are_no_reason_not_to_look(tmp_path: Path) ->
     (tmp_path / "bad.svs").write_bytes(b"no slide")
     seen = outlook(tmp_path, tmp_path / "a.fish")
     assert seen.unreadable == 1
-    assert seen.mosaics > 0
-    assert outlook(tmp_path, tmp_path / "a.fish", BuildParams(patches=True)).mosaics == 2
+    assert seen.patches > 0
+    assert outlook(tmp_path, tmp_path / "a.fish", BuildParams(patches=True)).patches == 2
 
 
 def test_looking_can_be_stopped_and_says_what_is_wrong(tmp_path: Path) -> None:
@@ -49,8 +49,8 @@ def test_looking_can_be_stopped_and_says_what_is_wrong(tmp_path: Path) -> None:
 
 def test_small_slides_are_kept_whole_and_large_ones_by_their_share() -> None:
     params = preset()
-    assert expected_mosaics(12, params) == 12
-    assert expected_mosaics(4000, params) == pytest.approx(0.05 * 4000, rel=0.05)
+    assert expected_patches(12, params) == 12
+    assert expected_patches(4000, params) == pytest.approx(0.05 * 4000, rel=0.05)
 
 
 def test_a_rate_is_remembered_for_its_encoder_and_device_only(

@@ -63,7 +63,7 @@ def test_a_summary_says_how_much_was_left_out_and_names_ten_slides_of_which_much
     spoilt = choices["inked.tif"]
     assert spoilt.left_out["ink"] == 2 and choices["clean.tif"].left_out == {}
     total = sum(choice.candidates for choice in choices.values())
-    assert f"over all: {total} patches; 2 left out: 2 ink" in said, (
+    assert f"on tissue    {total} patches; 2 left out: 2 ink" in said, (
         "what an earlier build left out counts, too"
     )
     assert f"inked.tif: {told(spoilt.candidates, spoilt.left_out)}" in said and "clean.tif" not in said
@@ -77,7 +77,7 @@ def test_a_summary_says_how_much_was_left_out_and_names_ten_slides_of_which_much
 
 def test_an_inspection_has_the_total_and_the_warning(inked: Path) -> None:
     seen = inspect_database(inked / "a.fish")
-    assert seen.patches == (sum(record.choice.candidates for record in seen.slides), {"ink": 2})
+    assert seen.judged == (sum(record.choice.candidates for record in seen.slides), {"ink": 2})
     assert len(seen.warnings) == 1 and "of one slide" in seen.warnings[0]
     encode_again(inked / "a.fish", ["inked.tif"], BuildParams(artefacts="off"))
     assert inspect_database(inked / "a.fish").warnings == []
@@ -181,7 +181,7 @@ def masked(inked: Path) -> Path:
     marked[5:, 5:] = 255
     Image.fromarray(marked).save(mask)
     summary = build(inked / "slides" / "inked.tif", inked / "m.fish", params=BuildParams(mask=str(mask)))
-    assert summary.patches[1], "or there is nothing to keep"
+    assert summary.judged[1], "or there is nothing to keep"
     return inked
 
 

@@ -13,7 +13,7 @@ from tests.building.test_build import NAMES, digest, records
 from tests.building.test_masks import geojson
 from tests.cli.test_cli import run
 from tests.slides.conftest import write_image
-from tests.tiny import MOSAICS, ink_on, tissue, write_empty_slide, write_slide
+from tests.tiny import PATCHES, ink_on, tissue, write_empty_slide, write_slide
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -62,7 +62,7 @@ def test_build_says_what_was_left_out_of_each_slide_and_over_all(
     assert code == 0
     assert f"P0-a.tif: {kept['P0']} patches; none left out" in err
     assert f"P1-a.tif: {kept['P1']} patches; 2 left out: 2 ink" in err
-    assert f"over all: {sum(kept.values())} patches; 2 left out: 2 ink" in out
+    assert f"on tissue    {sum(kept.values())} patches; 2 left out: 2 ink" in out
     assert "warning" in out and "--artefacts off" in out
     code, out, _ = run(capsys, "build", slides, "-o", database, "--artefacts", "strict", "--json")
     said = json.loads(out)
@@ -153,7 +153,7 @@ def test_verify_reports_a_digest_mends_snapshots_and_names_damage(home: Path, ca
     database = home / "a b.fish"
     code, out, _ = run(capsys, "verify", database, "--json")
     said = json.loads(out)
-    assert (code, said["slides"], said["mosaics"], said["wrong"]) == (0, 9, MOSAICS, [])
+    assert (code, said["slides"], said["mosaics"], said["wrong"]) == (0, 9, PATCHES, [])
     assert said["digest"] == digest(database)
     assert "all is well" in run(capsys, "verify", database)[1]
     main = database / "snapshot" / "main"

@@ -54,7 +54,7 @@ def test_a_person_gets_a_table_the_reasons_and_on_request_the_explanation(databa
     assert code == 0 and lines[0].startswith("P00-0 ü.tif: mode exact")
     assert lines[1].split()[:4] == ["rank", "slide", "diagnosis", "site"]
     assert "carcinoma/P01-0 ü.tif" in lines[2] and "P01" in lines[2]
-    assert "note: " in out and "query mosaics voted" in out
+    assert "note: " in out and "query regions voted" in out
 
 
 def test_same_patient_filters_modes_and_rankings_are_options(database: Path, capsys) -> None:
@@ -154,10 +154,10 @@ def test_recall_of_the_mode_in_use_is_measured(database: Path, capsys) -> None:
     assert code == 0 and "of mode exact against exact search" in out and out.rstrip().endswith("1.000")
     strict = ("search", database, f"id:{NAMES[0]}", "--recall", "--mode", "guided", "--threshold", "0")
     code, out, _ = run(capsys, *strict, "--json")
-    # No mosaic is nearer than the threshold itself, which the paper's search leaves out.
+    # No patch is nearer than the threshold itself, which the paper's search leaves out.
     assert json.loads(out)["recall"] == {"mode": "guided", "k": 10, "recall": None, "queries": 0}
     code, out, _ = run(capsys, *strict)
-    assert code == 0 and "0 mosaics of this database: -, as none" in out
+    assert code == 0 and "0 patches of this database: -, as none" in out
 
 
 @pytest.mark.parametrize(

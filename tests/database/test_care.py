@@ -23,7 +23,7 @@ from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.lock import write_lock
 from napari_fish.store.sqlite.pictures import Thumbnails
 from tests.building.test_build import NAMES, digest, records
-from tests.tiny import MOSAICS, write_patches, write_slide
+from tests.tiny import PATCHES, write_patches, write_slide
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -71,7 +71,7 @@ def test_a_removed_slide_is_gone_from_truth_pictures_and_codes(home: Path) -> No
     assert "normal/P21-0 ü.tif" not in records(database) and len(records(database)) == 8
     kept = Thumbnails.open_to_read(database)
     assert kept is not None and kept.overview("normal/P21-0 ü.tif") is None
-    assert kept.mosaics("normal/P21-0 ü.tif") == [] and kept.overview(NAMES[0])
+    assert kept.patches("normal/P21-0 ü.tif") == [] and kept.overview(NAMES[0])
     kept.close()
     assert not has_codes(database, "normal/P21-0 ü.tif") and has_codes(database, NAMES[0])
     for file in database.rglob("*"):
@@ -171,7 +171,7 @@ def test_pseudonyms_are_stable_within_the_copy(secretive: Path, tmp_path: Path) 
     export(secretive, tmp_path / "copy.fish", deidentify=True, keep=["Pathologin"])
     with SnapshotStore(secretive) as old, SnapshotStore(tmp_path / "copy.fish") as new:
 
-        def by_mosaics(store: SnapshotStore) -> dict[bytes, str]:
+        def by_patches(store: SnapshotStore) -> dict[bytes, str]:
             of = {n: record for n, record in store.catalogue.slides()}
             return {
                 store.catalogue.patches_of(n).barcodes.tobytes()
@@ -180,8 +180,8 @@ def test_pseudonyms_are_stable_within_the_copy(secretive: Path, tmp_path: Path) 
             }
 
         names = {
-            old.catalogue.record(n).slide: new.catalogue.record(by_mosaics(new)[content])
-            for content, n in by_mosaics(old).items()
+            old.catalogue.record(n).slide: new.catalogue.record(by_patches(new)[content])
+            for content, n in by_patches(old).items()
         }
         assert len(names) == 4
         patients = [names[f"Mustermann-{i}.tif"].patient for i in range(4)]
@@ -191,7 +191,7 @@ def test_pseudonyms_are_stable_within_the_copy(secretive: Path, tmp_path: Path) 
         assert kept is not None
         for record in names.values():
             assert kept.overview(record.slide) is None, "a pen may have written a name on the glass"
-            assert len(kept.mosaics(record.slide)) == len(read_codes(tmp_path / "copy.fish", record.slide))
+            assert len(kept.patches(record.slide)) == len(read_codes(tmp_path / "copy.fish", record.slide))
         assert new.calibration is not None and new.verify() == []
 
 
@@ -299,4 +299,4 @@ def test_a_copy_is_there_wholly_or_not_at_all(home: Path, tmp_path: Path) -> Non
     export(home / "a b.fish", tmp_path / "copy.fish")
     shutil.rmtree(home)
     with SnapshotStore(tmp_path / "copy.fish") as store:
-        assert len(store) == MOSAICS
+        assert len(store) == PATCHES

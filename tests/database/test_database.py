@@ -24,7 +24,7 @@ from tests.building.test_build import NAMES
 from tests.slides.conftest import write_image, write_ome_tiff, write_tiff
 from tests.tiny import (
     KINDS,
-    MOSAICS,
+    PATCHES,
     QuickEncoder,
     picture,
     tissue,
@@ -285,7 +285,7 @@ def test_answers_show_pictures_after_the_database_is_closed_and_the_slides_are_g
     for page in (sharp, kept):
         assert page.count("data:image/jpeg;base64") >= 4
     assert len(sharp) > len(kept), "pictures from slides are larger than those that were kept"
-    assert "P01-0 ü" in results.to_frame()["slide"][0] and "mosaics voted" in results.explain()
+    assert "P01-0 ü" in results.to_frame()["slide"][0] and "regions voted" in results.explain()
 
 
 def test_a_file_that_became_another_slide_is_not_shown_for_the_old_one(home: Path) -> None:
@@ -302,7 +302,7 @@ def test_the_encoder_must_be_that_of_the_database(home: Path) -> None:
     with fish.open_database(home / "a b.fish") as database:
         with pytest.raises(EncoderError, match="built with encoder 'quick'"):
             database.use_encoder(QuickEncoder("other", 2))
-        assert len(database) == 9 and f"9 slides, {MOSAICS} mosaics" in repr(database)
+        assert len(database) == 9 and f"9 slides, {PATCHES} patches" in repr(database)
 
 
 def test_an_open_database_shows_what_is_added_and_removed(home: Path) -> None:
@@ -323,8 +323,8 @@ def test_a_slide_that_is_replaced_during_a_search_is_looked_for_again(
         asked = database.ask(f"id:{NAMES[0]}")
         truth = writer.catalogue
         for number, record in truth.slides():
-            mosaics = truth.patches_of(number)
-            slides.append(EncodedSlide(record, mosaics.keys, mosaics.barcodes, mosaics.boxes))
+            patches = truth.patches_of(number)
+            slides.append(EncodedSlide(record, patches.keys, patches.barcodes, patches.boxes))
         before = database.answer([asked])[0]
 
         def replaced_meanwhile(*arguments: Any) -> Any:

@@ -21,7 +21,7 @@ def make_database(folder: Path, seed: int = 0, n: int = N, threshold: int = 60, 
     """Write a database of slides whose barcodes say what they are, two slides a patient."""
     SqliteCatalogue.create(folder, words=4, encoder="fish-lite", weights_hash=weights).close()
     with SnapshotStore(folder, writer=True) as store:
-        for slide in demo_slides(np.random.default_rng(seed), n=n, mosaics=6):
+        for slide in demo_slides(np.random.default_rng(seed), n=n, patches=6):
             store.catalogue.commit(slide)
         store.settle()
         store.calibration = replace(calibrate(store, pairs=2000), threshold=threshold)
@@ -41,7 +41,7 @@ def store(folder: Path) -> Iterator[SnapshotStore]:
 
 @pytest.fixture
 def memory() -> MemoryStore:
-    made = MemoryStore(4, demo_slides(np.random.default_rng(0), n=N, mosaics=6))
+    made = MemoryStore(4, demo_slides(np.random.default_rng(0), n=N, patches=6))
     made.calibration = replace(calibrate(made, pairs=2000), threshold=60)
     made.train_clusters(ClusterParams(clusters=4))
     return made

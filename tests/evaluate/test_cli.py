@@ -50,7 +50,7 @@ def test_tables_and_report_are_written(
     assert code == 0
     assert "mMV@5 macro" in out
     assert "exact +clean" in out
-    assert "bytes a mosaic" in out
+    assert "bytes a patch" in out
     assert str(page) in err
     assert "<svg" in page.read_text(encoding="utf-8")
 

@@ -98,7 +98,7 @@ def test_no_query_is_short_without_a_reason(tmp_path: Path) -> None:
     auto, exact = found.ways[0], found.ways[1]
     # Six slides are of other patients, so seven cannot be had; the threshold leaves none.
     assert auto.why_short == {"the exclusion of the patient and the filters leave fewer than 7": 8}
-    assert exact.why_short == {"no mosaic of the query has a neighbour within the threshold": 8}
+    assert exact.why_short == {"no patch of the query has a neighbour within the threshold": 8}
     assert auto.filled == 1.0
     # Nothing is near, so nothing was measured: that is no perfect recall.
     assert exact.recall is not None
@@ -155,7 +155,7 @@ def test_a_damaged_entry_of_the_cache_is_made_again(store: SnapshotStore, tmp_pa
 def test_several_processes_give_the_same_answers(
     store: SnapshotStore, in_thread: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "BATCH_MOSAICS", 10)
+    monkeypatch.setattr(running, "BATCH_PATCHES", 10)
     questions, _ = choose_questions(store, store, QUICK, "slide")
     ways = [QUICK.search(way) for way in QUICK.ways("slide")[:2]]
     alone = ask_all(store, store, questions, ways, "slide")
@@ -192,7 +192,7 @@ def test_several_processes_give_the_same_answers(
 def test_an_evaluation_in_several_processes_can_be_stopped(
     store: SnapshotStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "BATCH_MOSAICS", 10)
+    monkeypatch.setattr(running, "BATCH_PATCHES", 10)
     questions, _ = choose_questions(store, store, QUICK, "slide")
     ways = [QUICK.search(way) for way in QUICK.ways("slide")]
     done: list[int] = []
@@ -272,10 +272,10 @@ def test_a_filter_on_the_column_answers_are_kept_within_does_not_widen_it(store:
 
 def test_auto_chooses_as_it_does_for_users() -> None:
     mine, users = QUICK.search(Way("auto", "auto", "auto")), SearchParams()
-    rows, mosaics = 10_000_000, np.arange(1, 100)
-    cost = [exact_cost_ms(rows, n, 16, mine.threads) <= mine.latency_budget_ms for n in mosaics.tolist()]
+    rows, patches = 10_000_000, np.arange(1, 100)
+    cost = [exact_cost_ms(rows, n, 16, mine.threads) <= mine.latency_budget_ms for n in patches.tolist()]
     for_users = [
-        exact_cost_ms(rows, n, 16, users.threads) <= users.latency_budget_ms for n in mosaics.tolist()
+        exact_cost_ms(rows, n, 16, users.threads) <= users.latency_budget_ms for n in patches.tolist()
     ]
     assert mine.threads == 1 and cost == for_users
     timed = QUICK.as_users_search(Way("auto", "auto", "auto"))
@@ -304,7 +304,7 @@ def test_a_column_that_is_not_there_is_refused_with_those_that_are(store: Snapsh
         evaluate(store, params=replace(QUICK, target="grade"), keep=False)
 
 
-def test_single_mosaics_are_answered_with_the_nearest_mosaics(memory: MemoryStore) -> None:
+def test_single_patches_are_answered_with_the_nearest_patches(memory: MemoryStore) -> None:
     found = evaluate(memory, params=replace(QUICK, level="patch", mode="exact"), keep=False)
     assert found.n_queries == N * 6
     questions, _ = choose_questions(memory, memory, replace(QUICK, sample=5), "patch")
@@ -407,7 +407,7 @@ def test_copies_that_went_different_ways_are_told_apart(tmp_path: Path) -> None:
 def test_noisy_copies_share_the_barcode_and_have_keys_of_their_own() -> None:
     dice = np.random.default_rng(0)
     codes = dice.integers(0, 128, (3, 64, 64)).astype(np.uint8)
-    (slide,) = demo_slides(dice, n=1, mosaics=3)
+    (slide,) = demo_slides(dice, n=1, patches=3)
     slide = replace(slide, keys=np.sort(keys_from_codes(codes).astype(np.int64)))
     grown = noisy_copies(slide, codes, 10, dice)
     assert len(grown.keys) == 30

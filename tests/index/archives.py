@@ -25,7 +25,7 @@ def random_archive(
     spread: int = 10**13,
     families: int = 12,
 ) -> Archive:
-    """Make mosaics around the middle of the universe; many share a key when ``spread`` is small."""
+    """Make patches around the middle of the universe; many share a key when ``spread`` is small."""
     keys = 2**48 + dice.integers(-spread, spread, n)
     kind = dice.integers(0, families, n)
     centres = dice.integers(0, 2**64, (families, words), np.uint64)

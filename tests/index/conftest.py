@@ -9,7 +9,7 @@ from tests.index.archives import Archive, random_archive
 
 @pytest.fixture(scope="session")
 def archive() -> Archive:
-    """3000 mosaics of 60 slides in 12 families of barcodes, 256 bits."""
+    """3000 patches of 60 slides in 12 families of barcodes, 256 bits."""
     return random_archive(np.random.default_rng(0), 3000, words=4, slides=60)
 
 

@@ -52,14 +52,14 @@ def walk(
     while count < k:
         if key is None or key in accepted:
             break
-        mosaics = [m for m in archive.table[key] if allowed is None or allowed[m[1]]]
-        if not mosaics:
+        patches = [m for m in archive.table[key] if allowed is None or allowed[m[1]]]
+        if not patches:
             if skipped == most_skips:
                 return results, True
             skipped += 1
         else:
             count += 1
-            near = [((barcode ^ code).bit_count(), row) for code, _, row in mosaics]
+            near = [((barcode ^ code).bit_count(), row) for code, _, row in patches]
             best = min(near, key=lambda hit: hit[0])
             if best[0] <= most:
                 accepted.add(key)

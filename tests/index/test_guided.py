@@ -37,7 +37,7 @@ params = st.builds(
     steps=st.integers(0, 5),
     limit=st.integers(1, 25),
     threshold=st.integers(0, 90),
-    every_mosaic=st.booleans(),
+    every_patch=st.booleans(),
     skips=st.integers(0, 3),
 )
 
@@ -111,7 +111,7 @@ def test_all_agree(
             k=p.limit,
             threshold=p.threshold,
             allowed=None if mask is None else mask.tolist(),
-            every=p.every_mosaic,
+            every=p.every_patch,
             skips=p.skips,
         )
         assert pairs(slow, i) == expected

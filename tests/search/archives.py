@@ -12,13 +12,13 @@ DIAGNOSES = ("KIRC", "KIRP", "BLCA", "PRAD")
 
 
 def demo_slides(
-    dice: np.random.Generator, n: int = 40, mosaics: int = 25, words: int = 4, labelled: float = 1.0
+    dice: np.random.Generator, n: int = 40, patches: int = 25, words: int = 4, labelled: float = 1.0
 ) -> Iterator[EncodedSlide]:
     """Make slides: two of each patient, diagnoses in turn, barcodes scattered about their diagnosis's."""
     centres = dice.integers(0, 2**64, (len(DIAGNOSES), words), np.uint64)
     for i in range(n):
         kind = i // 2 % len(DIAGNOSES)
-        flips = dice.integers(0, 2**64, (3, mosaics, words), np.uint64)
+        flips = dice.integers(0, 2**64, (3, patches, words), np.uint64)
         record = SlideRecord(
             f"s{i}",
             f"slide {i}.svs",
@@ -29,7 +29,7 @@ def demo_slides(
         )
         yield EncodedSlide(
             record,
-            4 * 10**14 + dice.integers(-(10**13), 10**13, mosaics),
+            4 * 10**14 + dice.integers(-(10**13), 10**13, patches),
             centres[kind] ^ (flips[0] & flips[1] & flips[2]),
-            np.column_stack([1024 * np.arange(mosaics), np.full((mosaics, 3), 1024)]).astype(np.int32),
+            np.column_stack([1024 * np.arange(patches), np.full((patches, 3), 1024)]).astype(np.int32),
         )

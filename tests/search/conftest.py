@@ -13,7 +13,7 @@ from tests.search.archives import demo_slides
 
 @pytest.fixture(scope="session")
 def store() -> MemoryStore:
-    """40 slides of 20 patients in 4 diagnoses, 25 mosaics each, calibrated, with clusters."""
+    """40 slides of 20 patients in 4 diagnoses, 25 patches each, calibrated, with clusters."""
     made = MemoryStore(4, demo_slides(np.random.default_rng(0)))
     # A quarter of random pairs share a diagnosis here, unlike in a real archive: the thousandth is too strict.
     made.calibration = replace(calibrate(made, pairs=20_000), threshold=60)

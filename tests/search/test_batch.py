@@ -34,9 +34,9 @@ def archive() -> MemoryStore:
     return made
 
 
-def query_of(store: MemoryStore, slide: int, mosaics: int, known: str) -> Query:
-    """Make a query of a slide's first mosaics, of which slide and patient are known or not."""
-    rows = store.rows_of([slide])[:mosaics]
+def query_of(store: MemoryStore, slide: int, patches: int, known: str) -> Query:
+    """Make a query of a slide's first patches, of which slide and patient are known or not."""
+    rows = store.rows_of([slide])[:patches]
     keys, barcodes = store.encoded(rows)
     boxes = np.array([record.box for record in store.records(rows)], np.int32)
     names = {"slide": f"s{slide}"} if known == "slide" else {"patient": f"P{slide // 2}"} if known else {}
@@ -65,7 +65,7 @@ query_drawn = st.tuples(
     wanted=st.lists(query_drawn, max_size=7),
     params=params_drawn,
     few=st.sampled_from([10, 200, 32_768]),
-    mosaics=st.sampled_from([1, 30, 4096]),
+    patches=st.sampled_from([1, 30, 4096]),
     entries=st.sampled_from([1, 100, 1 << 26]),
 )
 def test_a_batch_gives_what_its_queries_give_alone(
@@ -73,13 +73,13 @@ def test_a_batch_gives_what_its_queries_give_alone(
     wanted: list[tuple[int, int, str]],
     params: SearchParams,
     few: int,
-    mosaics: int,
+    patches: int,
     entries: int,
 ) -> None:
     queries = [query_of(archive, *one) for one in wanted]
     with patch.object(rooms, "FEW_ROWS", few):
         alone = [search(archive, query, params) for query in queries]
-        with patch.object(rooms, "PASS_MOSAICS", mosaics), patch.object(rooms, "PASS_MASKS", entries):
+        with patch.object(rooms, "PASS_PATCHES", patches), patch.object(rooms, "PASS_MASKS", entries):
             together = search_many(archive, queries, params)
     assert [replace(r, elapsed_ms={}) for r in together] == [replace(r, elapsed_ms={}) for r in alone]
     for results in together:
@@ -97,9 +97,9 @@ def test_a_batch_in_mode_exact_reads_the_archive_once(archive: MemoryStore) -> N
     ):
         search_many(archive, queries, params)
         assert read.call_count == 1
-        with patch.object(rooms, "PASS_MOSAICS", 100):
+        with patch.object(rooms, "PASS_PATCHES", 100):
             search_many(archive, queries, params)
-        assert read.call_count == 1 + 4, "four queries of 25 mosaics a pass"
+        assert read.call_count == 1 + 4, "four queries of 25 patches a pass"
 
 
 def test_rows_that_no_query_of_a_batch_wants_may_hold_anything(archive: MemoryStore) -> None:

@@ -17,7 +17,7 @@ WORDS = 16
 
 
 def archive(labels: Sequence[tuple[str, str]]) -> MemoryStore:
-    """Slides of one mosaic, the i-th i+1 bits from zero: the order of labels is that of every list."""
+    """Slides of one patch, the i-th i+1 bits from zero: the order of labels is that of every list."""
     codes = pack(np.arange(64 * WORDS) <= np.arange(len(labels))[:, None])
     return MemoryStore(
         WORDS,

@@ -84,7 +84,7 @@ class _Fake:
 
 @pytest.fixture(scope="module")
 def results(store: MemoryStore, query: Query) -> Results:
-    """An answer that had to be filled in, with mosaics that counted and others that did not."""
+    """An answer that had to be filled in, with regions that counted and others that did not."""
     made = search(store, query, SearchParams(k=12))
     assert any(hit.filled for hit in made.hits) and made.notes
     return made
@@ -142,13 +142,13 @@ def test_a_name_that_is_not_unicode_does_not_cost_the_answer(results: Results, t
 def test_pictures_are_those_of_the_pairs_and_each_mosaic_is_fetched_once(results: Results) -> None:
     fake = _Fake()
     text = _Page(to_html(replace(results, pictures=fake))).text
-    mosaics = [asked for asked in fake.asked if isinstance(asked, int)]
-    assert sorted(mosaics) == list(range(len(results.explanation.lists)))
+    regions = [asked for asked in fake.asked if isinstance(asked, int)]
+    assert sorted(regions) == list(range(len(results.explanation.lists)))
     pairs = [(hit.slide, match.hit_box) for hit in results.hits for match in hit.matches[:5]]
     assert [asked for asked in fake.asked if not isinstance(asked, int)] == pairs
     for hit in results.hits:
         for match in hit.matches[:5]:
-            assert f"mosaic {match.query_index} · {bits(match.distance)}" in text
+            assert f"region {match.query_index} · {bits(match.distance)}" in text
 
 
 def test_boxes_are_drawn_where_the_mosaics_lie(results: Results, query: Query) -> None:
@@ -158,8 +158,8 @@ def test_boxes_are_drawn_where_the_mosaics_lie(results: Results, query: Query) -
         assert f'<rect x="{x}" y="{y}" width="{width}" height="{height}"' in page
     from_elsewhere = (Box(0, 0, 0, 0), *results.query_boxes[1:])
     drawn = to_html(replace(results, query_boxes=from_elsewhere, pictures=_Fake()))
-    assert "<title>Mosaic 1:" in drawn and "<title>Mosaic 0:" not in drawn
-    assert "<title>Mosaic" not in to_html(replace(results, query_boxes=()))
+    assert "<title>Region 1:" in drawn and "<title>Region 0:" not in drawn
+    assert "<title>Region" not in to_html(replace(results, query_boxes=()))
 
 
 def test_a_batch_lists_all_its_queries(results: Results) -> None:

@@ -101,7 +101,7 @@ def test_filling_reaches_every_slide_there_is(store: MemoryStore, query: Query) 
 
 
 def true_medians(store: MemoryStore, query: Query) -> dict[str, float]:
-    """Return the median over query mosaics of the distance of each slide's nearest mosaic, by the book."""
+    """Return the median over query patches of the distance of each slide's nearest patch, by the book."""
     found = {}
     for number, record in enumerate(store.slides):
         far = distance_matrix(query.barcodes, store.barcodes(store.rows_of([number])))
@@ -110,12 +110,12 @@ def true_medians(store: MemoryStore, query: Query) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("neighbours", [1, 3, 50])
-@pytest.mark.parametrize("mosaics", [1, 4, 25])
+@pytest.mark.parametrize("patches", [1, 4, 25])
 @pytest.mark.parametrize("mode", ["exact", "auto", "clustered", "guided"])
 def test_without_labels_slides_come_by_the_true_median_of_minima(
-    store: MemoryStore, query: Query, mode: Mode, mosaics: int, neighbours: int
+    store: MemoryStore, query: Query, mode: Mode, patches: int, neighbours: int
 ) -> None:
-    some = replace(query, keys=query.keys[:mosaics], barcodes=query.barcodes[:mosaics])
+    some = replace(query, keys=query.keys[:patches], barcodes=query.barcodes[:patches])
     params = SearchParams(k=12, mode=mode, ranking="label-free", neighbours=neighbours, threshold=70)
     results, true = search(store, some, params), true_medians(store, some)
     assert [hit.distance for hit in results.hits] == [true[hit.slide] for hit in results.hits]
@@ -142,12 +142,12 @@ def test_an_answer_is_short_because_lists_are_cut_only_where_they_are(
 ) -> None:
     params = SearchParams(k=15, mode="exact", ranking="fish", neighbours=2)
     cut, whole = search(store, query, params), search(store, query, replace(params, neighbours=1000))
-    assert any("at most 2 neighbours of each query mosaic" in note for note in cut.notes)
+    assert any("at most 2 neighbours of each query region" in note for note in cut.notes)
     assert len(cut) < len(whole) < 15 and not any("at most" in note for note in whole.notes)
 
 
 def test_filling_goes_on_until_there_are_k_however_many_patches_one_slide_has(query: Query) -> None:
-    slides = list(demo_slides(np.random.default_rng(0), n=30, mosaics=3))
+    slides = list(demo_slides(np.random.default_rng(0), n=30, patches=3))
     crowd = replace(slides[0], keys=np.repeat(slides[0].keys, 100), barcodes=np.repeat(slides[0].barcodes, 100, axis=0),
                     boxes=np.repeat(slides[0].boxes, 100, axis=0))  # fmt: skip
     crowds = [replace(crowd, record=replace(crowd.record, slide=f"crowd {i}")) for i in range(12)]
@@ -171,10 +171,10 @@ def test_filters_are_applied_during_the_search(store: MemoryStore, query: Query)
 def test_auto_is_exact_while_it_fits_the_budget(store: MemoryStore, query: Query) -> None:
     assert search(store, query, SearchParams()).mode == "exact"
     hurried = SearchParams(latency_budget_ms=0)
-    assert search(store, query, hurried).mode == "exact", "so few mosaics are searched exactly anyhow"
+    assert search(store, query, hurried).mode == "exact", "so few patches are searched exactly anyhow"
 
 
-def test_clustered_search_is_used_when_there_are_many_mosaics(monkeypatch: pytest.MonkeyPatch, store: MemoryStore, query: Query) -> None:  # fmt: skip
+def test_clustered_search_is_used_when_there_are_many_patches(monkeypatch: pytest.MonkeyPatch, store: MemoryStore, query: Query) -> None:  # fmt: skip
     monkeypatch.setattr("napari_fish.search.neighbours.FEW_ROWS", 10)
     results = search(store, query, SearchParams(latency_budget_ms=0))
     assert results.mode == "clustered" and len(results) == 5
@@ -184,7 +184,7 @@ def test_clustered_search_is_used_when_there_are_many_mosaics(monkeypatch: pytes
         search(without, query, SearchParams(mode="clustered"))
 
 
-def test_the_explanation_accounts_for_every_query_mosaic(store: MemoryStore, query: Query) -> None:
+def test_the_explanation_accounts_for_every_query_region(store: MemoryStore, query: Query) -> None:
     results = search(store, query, SearchParams(mode="exact", ranking="fish"))
     lists = results.explanation.lists
     assert [fate.query_index for fate in lists] == list(range(len(query)))
@@ -193,7 +193,7 @@ def test_the_explanation_accounts_for_every_query_mosaic(store: MemoryStore, que
     assert all(fate.reason for fate in lists if fate.fate != "kept")
     assert results.explanation.prediction == "KIRC"
     text = results.explain()
-    assert "query mosaics voted" in text and "KIRC" in text
+    assert "query regions voted" in text and "KIRC" in text
 
 
 def test_labels_rank_where_there_are_labels(query: Query) -> None:
@@ -263,7 +263,7 @@ def test_random_pairs_come_from_different_patients() -> None:
     assert "one patient" in calibrate(one, pairs=100).note
     single = MemoryStore(1, [slide(0, "a", 0)])
     assert "one slide" in calibrate(single, pairs=100).note
-    with pytest.raises(DatabaseError, match="two mosaics"):
+    with pytest.raises(DatabaseError, match="two patches"):
         calibrate(MemoryStore(1))
 
 
@@ -307,10 +307,10 @@ def test_two_stores_of_the_same_slides_share_a_digest() -> None:
         two.remove("s3")
 
 
-@pytest.mark.parametrize("mosaics", [1, 30])
-def test_copies_of_slides_do_not_make_the_threshold_0(mosaics: int) -> None:
+@pytest.mark.parametrize("patches", [1, 30])
+def test_copies_of_slides_do_not_make_the_threshold_0(patches: int) -> None:
     dice = np.random.default_rng(3)
-    originals = list(demo_slides(dice, n=8, mosaics=mosaics, words=16))
+    originals = list(demo_slides(dice, n=8, patches=patches, words=16))
 
     def named(one: EncodedSlide, name: str) -> EncodedSlide:
         return replace(one, record=replace(one.record, slide=name, patient=name))
@@ -327,7 +327,7 @@ def test_copies_of_slides_do_not_make_the_threshold_0(mosaics: int) -> None:
 def test_blank_regions_that_many_slides_share_do_not_make_the_threshold_0() -> None:
     dice = np.random.default_rng(4)
     slides = []
-    for one in demo_slides(dice, n=10, mosaics=20, words=16):
+    for one in demo_slides(dice, n=10, patches=20, words=16):
         barcodes = one.barcodes.copy()
         barcodes[:3] = 0
         slides.append(replace(one, barcodes=barcodes))

@@ -34,7 +34,7 @@ from tests.search.archives import demo_slides
 truth = SqliteCatalogue.open(Path(sys.argv[1]))
 truth.begin_build()
 have = {record.slide for _, record in truth.slides()}
-for slide in demo_slides(np.random.default_rng(0), n=60, mosaics=100):
+for slide in demo_slides(np.random.default_rng(0), n=60, patches=100):
     if slide.record.slide not in have:
         truth.commit(slide)
         print(slide.record.slide, flush=True)
@@ -66,7 +66,7 @@ def test_slides_come_back_as_they_were(truth: SqliteCatalogue, slides: list[Enco
     again = SqliteCatalogue.open(truth.folder, read_only=True)
     assert (again.encoder, again.weights_hash, again.words) == ("fish-lite", "abc", 4)
     assert [record for _, record in again.slides()] == [slide.record for slide in slides]
-    found = again.mosaics()
+    found = again.patches()
     for number, slide in zip((n for n, _ in again.slides()), slides, strict=True):
         mine = found.numbers == number
         assert np.array_equal(found.keys[mine], slide.keys)
@@ -88,9 +88,9 @@ def test_a_replaced_slide_is_there_once_and_counts_as_new(
     number = truth.commit(changed)
     assert truth.generation == before + 1
     assert number == max(n for n, _ in truth.slides()) and len(truth.slides()) == 6
-    later = truth.mosaics(after=before)
+    later = truth.patches(after=before)
     assert len(later.keys) == 5 and set(later.numbers.tolist()) == {number}
-    assert len(truth.mosaics().keys) == 5 * 25 + 5
+    assert len(truth.patches().keys) == 5 * 25 + 5
 
 
 def test_a_removed_slide_is_gone_and_its_number_never_used_again(
@@ -215,10 +215,10 @@ def test_a_killed_build_keeps_every_finished_slide_and_ends_the_same(truth: Sqli
         after = SqliteCatalogue.open(truth.folder)
         assert after.integrity() == []
         assert set(finished) <= {record.slide for _, record in after.slides()}
-        assert len(after.mosaics().keys) == 100 * len(after.slides())
+        assert len(after.patches().keys) == 100 * len(after.slides())
         after.close()
     subprocess.run(command, check=True, env=env, stdout=subprocess.DEVNULL)
-    undisturbed = MemoryStore(4, demo_slides(np.random.default_rng(0), n=60, mosaics=100))
+    undisturbed = MemoryStore(4, demo_slides(np.random.default_rng(0), n=60, patches=100))
     assert SqliteCatalogue.open(truth.folder).digest() == undisturbed.digest()
 
 

@@ -24,7 +24,7 @@ from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from tests.search.archives import demo_slides
 
-SLIDES = list(demo_slides(np.random.default_rng(2), n=8, mosaics=12))
+SLIDES = list(demo_slides(np.random.default_rng(2), n=8, patches=12))
 
 
 def create(folder: Path) -> Path:

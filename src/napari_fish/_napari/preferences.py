@@ -41,7 +41,7 @@ def default_database() -> str:
 
 
 def kept_picture_px() -> int:
-    """Return the side in px of the pictures that a build keeps of mosaics."""
+    """Return the side in px of the pictures that a build keeps of patches."""
     return int(_preference("databases", "kept_picture_px"))
 
 

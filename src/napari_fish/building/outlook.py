@@ -1,4 +1,4 @@
-"""What a build will take: slides to do, mosaics, bytes; from a look at a few slides."""
+"""What a build will take: slides to do, patches, bytes; from a look at a few slides."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ ENOUGH_SECONDS = 6.0
 """Looking ends after so long, with as many slides as there was time for."""
 CLUSTER_SHARES = (0.24, 0.17, 0.14, 0.12, 0.10, 0.08, 0.06, 0.05, 0.04)
 """How patches of a slide usually spread over its colour clusters."""
-BYTES_A_MOSAIC = 420
-"""Of a mosaic in the catalogue and in the snapshot, without its picture, at 1024 bits."""
+BYTES_A_PATCH = 420
+"""Of a patch in the catalogue and in the snapshot, without its picture, at 1024 bits."""
 BYTES_A_SLIDE = 68_000
 """Of a slide's overview and of what is known of it."""
 BYTES_A_PICTURE_PX = 0.49
-"""Of a mosaic's JPEG and the pages of SQLite it fills, for each of its px."""
+"""Of a patch's JPEG and the pages of SQLite it fills, for each of its px."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Outlook:
     ----------
     found, done
         Slides found, and how many of them the database has as they are now.
-    mosaics
-        Mosaics that are to be encoded, about.
+    patches
+        Patches that are to be encoded, about.
     size
         Bytes the database will grow by, about.
     free
@@ -61,7 +61,7 @@ class Outlook:
 
     found: tuple[Candidate, ...]
     done: int
-    mosaics: int
+    patches: int
     size: int
     free: int
     quarantined: tuple[Quarantined, ...] = ()
@@ -86,28 +86,28 @@ def outlook(
     """Say what a build would do, in seconds; parameters as for :func:`~napari_fish.database.build`."""
     params, target = params or BuildParams(), expanded(database)
     there = survey(slides, target, params.artefacts)
-    mosaic, patches, encoder = preset(params.preset or "default"), bool(params.patches), ""
+    mosaic, images, encoder = preset(params.preset or "default"), bool(params.patches), ""
     quarantined: tuple[Quarantined, ...] = ()
     if is_database(target):
         catalogue = open_catalogue(target)
         try:
             facts, quarantined = catalogue.facts, tuple(catalogue.quarantined)
-            encoder, patches = facts.encoder, facts.patches
+            encoder, images = facts.encoder, facts.patches
             mosaic = MosaicParams.from_dict(dict(facts.mosaic)) if facts.mosaic else mosaic
         finally:
             catalogue.close()
     to_do = there.to_do
-    if patches:
-        mosaics, unreadable = len(to_do), 0
+    if images:
+        patches, unreadable = len(to_do), 0
     else:
-        mosaics, unreadable = _expected(to_do, mosaic, params.mpp, progress, should_stop)
+        patches, unreadable = _expected(to_do, mosaic, params.mpp, progress, should_stop)
     picture = BYTES_A_PICTURE_PX * params.thumbnail_px**2
     codes = 4096 if params.store_codes else 0
-    size = len(to_do) * BYTES_A_SLIDE + round(mosaics * (BYTES_A_MOSAIC + picture + codes))
+    size = len(to_do) * BYTES_A_SLIDE + round(patches * (BYTES_A_PATCH + picture + codes))
     return Outlook(
         there.found,
         len(there.unchanged),
-        mosaics,
+        patches,
         size,
         _free(target),
         quarantined,
@@ -124,11 +124,11 @@ def _expected(
     progress: Callable[[int, int], None] | None,
     should_stop: Callable[[], bool] | None,
 ) -> tuple[int, int]:
-    """Return about how many mosaics slides have, and how many of those looked at cannot be read."""
+    """Return about how many patches slides have, and how many of those looked at cannot be read."""
     step = max(1, len(to_do) // ENOUGH_SLIDES)
     sample = to_do[step // 2 :: step][:ENOUGH_SLIDES]
     end = time.monotonic() + ENOUGH_SECONDS
-    mosaics, size, unreadable, looked = 0, 0, 0, 0
+    patches, size, unreadable, looked = 0, 0, 0, 0
     for one in sample:
         if should_stop and should_stop():
             raise Cancelled("looking at slides was stopped.")
@@ -137,7 +137,7 @@ def _expected(
         looked += 1
         size += one.size
         try:
-            mosaics += expected_mosaics(_patches(one, params, mpp, should_stop), params)
+            patches += expected_patches(_patches(one, params, mpp, should_stop), params)
         except (FishError, OSError):
             unreadable += 1
         if progress:
@@ -147,7 +147,7 @@ def _expected(
     # Large files have more tissue, so bytes scale better than the number of slides.
     all_bytes = sum(one.size for one in to_do)
     factor = all_bytes / size if size else len(to_do) / looked
-    return round(mosaics * factor), unreadable
+    return round(patches * factor), unreadable
 
 
 def _patches(
@@ -160,7 +160,7 @@ def _patches(
         return max(1, sum(map(len, corners)))
 
 
-def expected_mosaics(patches: int, params: MosaicParams) -> int:
+def expected_patches(patches: int, params: MosaicParams) -> int:
     """Return about how many of a slide's patches will stand for it."""
     clusters = [share * patches for share in CLUSTER_SHARES]
     return max(1, round(sum(int(params.share * n) or n for n in clusters)))

@@ -16,7 +16,7 @@ class BuildParams:
     preset : {"default", "paper", "released"} or None
         Which patches stand for a slide: default, paper or released; by default what the database has.
     patches : bool or None
-        The slides are images in folders named after their class, each of them one mosaic.
+        The slides are images in folders named after their class, each of them one patch.
     artefacts : {"strict", "normal", "off"} or None
         How strictly pen ink, folds, debris and blur are left out: strict, normal or off; by default what each slide,
         or the database, has.
@@ -28,7 +28,7 @@ class BuildParams:
     device : str
         Where to compute: auto, cuda, mps, xpu or cpu.
     store_codes : bool
-        Keep the latent codes, 4 kB a mosaic before compression.
+        Keep the latent codes, 4 kB a patch before compression.
     mask : str or None
         Where the tissue of slides is marked: a folder with an image or a GeoJSON file for each, named like its slide; a
         column of the labels file that names these files; or the file itself for one slide. In slides without a mask the
@@ -36,7 +36,7 @@ class BuildParams:
     mask_class : str or None
         Which annotations of GeoJSON masks count: their classes, separated by commas; by default all.
     thumbnail_px : int
-        Side of the pictures kept of mosaics, in px; 0 keeps none.
+        Side of the pictures kept of patches, in px; 0 keeps none.
     batch : int
         Patches computed at once; 0 for what suits the device.
     """

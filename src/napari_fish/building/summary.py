@@ -32,8 +32,8 @@ class SlideDone:
     fate
         ``unchanged`` slides are in the database already, ``moved`` ones were found again at another place, ``twice``
         means that the same slide is there under another name.
-    mosaics
-        Mosaics that stand for it, 0 where it was not encoded now.
+    patches
+        Patches that stand for it, 0 where it was not encoded now.
     reason
         Why, where it needs saying.
     candidates
@@ -45,7 +45,7 @@ class SlideDone:
     slide: str
     path: Path
     fate: Fate
-    mosaics: int = 0
+    patches: int = 0
     reason: str = ""
     candidates: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Summary:
         What became of each slide.
     quarantined
         Every slide that could not be encoded, those of earlier builds included.
-    slides, mosaics
+    slides, patches
         In the database now.
     seconds
         How long it took.
@@ -116,7 +116,7 @@ class Summary:
     done: tuple[SlideDone, ...]
     quarantined: tuple[Quarantined, ...]
     slides: int
-    mosaics: int
+    patches: int
     seconds: float
     notes: tuple[str, ...] = ()
     choices: Mapping[str, Choice] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class Summary:
         object.__setattr__(self, "counts", counts)
 
     @property
-    def patches(self) -> tuple[int, dict[str, int]]:
+    def judged(self) -> tuple[int, dict[str, int]]:
         """Patches that were good enough in all slides, and how many were left out, by reason."""
         return together((choice.candidates, choice.left_out) for choice in self.choices.values())
 
@@ -149,10 +149,10 @@ class Summary:
     def __str__(self) -> str:
         did = ", ".join(f"{n} {fate}" for fate, n in self.counts.items()) or "nothing to do"
         lines = [
-            f"{self.database}: {self.slides} slides, {self.mosaics} mosaics ({did}; {_duration(self.seconds)})"
+            f"{self.database}: {self.slides} slides, {self.patches} patches ({did}; {_duration(self.seconds)})"
         ]
-        if any(self.patches):
-            lines.append(f"patches      over all: {told(*self.patches)}")
+        if any(self.judged):
+            lines.append(f"on tissue    {told(*self.judged)}")
         lines += [f"warning      {text}" for text in self.warnings]
         much = self.much_left_out
         lines += [

@@ -53,7 +53,7 @@ def recall_text(measured: Recall) -> str:
     )
     return (
         f"recall@{measured.k} of mode {measured.mode} against exact search, on "
-        f"{measured.queries} mosaics of this database: {said}"
+        f"{measured.queries} patches of this database: {said}"
     )
 
 

@@ -150,12 +150,12 @@ def _build(
         typer.echo("\nStopped. Finished slides are kept; run it again to go on.", err=True)
         raise
     if as_json:
-        candidates, left_out = summary.patches
+        candidates, left_out = summary.judged
         write_json(
             {
                 "database": str(summary.database),
                 "slides": summary.slides,
-                "mosaics": summary.mosaics,
+                "mosaics": summary.patches,
                 "seconds": round(summary.seconds, 3),
                 "counts": summary.counts,
                 "candidates": candidates,
@@ -255,7 +255,7 @@ def verify(database: _Database, as_json: Json = False) -> None:
     else:
         state = "\n".join(map(str, wrong)) if wrong else "all is well"
         said = f", digest {digest[:16]}" if digest else ""
-        typer.echo(f"{database}: {counts[0]} slides, {counts[1]} mosaics{said}\n{state}")
+        typer.echo(f"{database}: {counts[0]} slides, {counts[1]} patches{said}\n{state}")
     if damaged:
         raise FishError(f"{database}: is damaged; restore it from a copy, or build it again.")
 
@@ -267,7 +267,7 @@ def compact(database: _Database, as_json: Json = False) -> None:
     with open_store(database, writer=True) as store:
         store.compact()
         count = len(store)
-    write_json({"mosaics": count}) if as_json else typer.echo(f"{database}: {count} mosaics in one part")
+    write_json({"mosaics": count}) if as_json else typer.echo(f"{database}: {count} patches in one part")
 
 
 def relocate(

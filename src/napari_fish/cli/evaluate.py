@@ -22,7 +22,7 @@ def evaluate(
     queries: Annotated[
         Path | None, typer.Option("--queries", help="Another database whose slides are asked for: another cohort.")
     ] = None,
-    level: Annotated[str | None, typer.Option("--level", help="Ask for whole slides or for single mosaics: slide or patch.")] = None,
+    level: Annotated[str | None, typer.Option("--level", help="Ask for whole slides or for single patches: slide or patch.")] = None,
     target: Annotated[str, typer.Option("--target", help="The column that says what is right.")] = "diagnosis",
     k: Annotated[int, typer.Option("-k", min=1, help="Slides looked at of each answer.")] = 5,
     mode: Annotated[str | None, typer.Option("--mode", help=f"Only this mode: {', '.join(MODES)}.")] = None,
@@ -30,7 +30,7 @@ def evaluate(
     ablation: Annotated[bool, typer.Option("--ablation", help="Also switch the parts of the ranking on one by one.")] = False,
     speed: Annotated[bool, typer.Option("--speed", help="Also time searches over growing parts of the database.")] = False,
     augment: Annotated[
-        bool, typer.Option("--augment", help="Also time searches with each mosaic copied 10 and 100 times; needs --store-codes at build.")
+        bool, typer.Option("--augment", help="Also time searches with each patch copied 10 and 100 times; needs --store-codes at build.")
     ] = False,
     within: Annotated[
         str, typer.Option("--within", metavar="COLUMN", help="Answer each query only from slides that share its value, such as site; one matrix for each.")
@@ -102,7 +102,7 @@ def _print(found: Evaluation) -> None:
     """Print the tables."""
     from napari_fish.evaluate.report import tables
 
-    what = "mosaics" if found.level == "patch" else "slides"
+    what = "patches" if found.level == "patch" else "slides"
     asked = f"{found.n_queries} {what} of {found.n_patients} patients"
     only = f" of the same {found.within}" if found.within else ""
     typer.echo(

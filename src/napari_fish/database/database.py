@@ -325,7 +325,7 @@ class Database:
 
     def __repr__(self) -> str:
         return (
-            f"<Database {self.path}: {len(self)} slides, {int(self.store.patches_per_slide.sum())} mosaics>"
+            f"<Database {self.path}: {len(self)} slides, {int(self.store.patches_per_slide.sum())} patches>"
         )
 
     def close(self) -> None:

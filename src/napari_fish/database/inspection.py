@@ -17,11 +17,11 @@ from napari_fish.store.records import Quarantined, SlideRecord
 
 @dataclass(frozen=True)
 class Count:
-    """A value of a column, with its slides and mosaics; an empty value stands for "not known"."""
+    """A value of a column, with its slides and patches; an empty value stands for "not known"."""
 
     value: str
     slides: int
-    mosaics: int
+    patches: int
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Inspection:
         The folder.
     slides
         What is known of each slide.
-    mosaics
-        Mosaics of each slide, in the same order.
+    patches
+        Patches of each slide, in the same order.
     away
         Ids of slides whose file is not where it was.
     quarantined
@@ -47,7 +47,7 @@ class Inspection:
     bits
         Bits a barcode.
     threshold
-        Hamming distance below which mosaics are near; None where it was not calibrated.
+        Hamming distance below which patches are near; None where it was not calibrated.
     parameters
         What else every slide depends on.
     columns
@@ -58,7 +58,7 @@ class Inspection:
 
     path: Path
     slides: tuple[SlideRecord, ...]
-    mosaics: tuple[int, ...]
+    patches: tuple[int, ...]
     away: frozenset[str]
     quarantined: tuple[Quarantined, ...]
     encoder: str
@@ -70,7 +70,7 @@ class Inspection:
     size: int
 
     @property
-    def patches(self) -> tuple[int, dict[str, int]]:
+    def judged(self) -> tuple[int, dict[str, int]]:
         """Patches that were good enough in all slides, and how many were left out, by reason, as far as known."""
         return together((record.choice.candidates, record.choice.left_out) for record in self.slides)
 
@@ -83,11 +83,11 @@ class Inspection:
     def count_by(self, column: str) -> list[Count]:
         """Return the values of a column, the most frequent first, values that differ only in case as one."""
         found: dict[str, list[Any]] = {}
-        for record, mosaics in zip(self.slides, self.mosaics, strict=True):
+        for record, patches in zip(self.slides, self.patches, strict=True):
             value = record.column(column)
             entry = found.setdefault(value.casefold(), [value, 0, 0])
             entry[1] += 1
-            entry[2] += mosaics
+            entry[2] += patches
         counts = [Count(*entry) for entry in found.values()]
         return sorted(counts, key=lambda one: (not one.value, -one.slides, one.value.casefold()))
 
@@ -111,7 +111,7 @@ def inspect_database(
     catalogue = open_catalogue(folder)
     try:
         with catalogue.reading():
-            known, mosaics = catalogue.slides(), catalogue.numbers()
+            known, patches = catalogue.slides(), catalogue.numbers()
             calibration = catalogue.calibration
             columns = ("diagnosis", "site", "patient", *(name.lower() for name in catalogue.label_columns()))
             about = catalogue.quarantined, catalogue.facts, catalogue.parameters
@@ -130,7 +130,7 @@ def inspect_database(
     return Inspection(
         folder,
         tuple(record for _, record in known),
-        tuple(mosaics[number] for number, _ in known),
+        tuple(patches[number] for number, _ in known),
         frozenset(away),
         tuple(quarantined),
         facts.encoder,

@@ -39,7 +39,7 @@ class ArchivePictures:
         return self._thumbnails
 
     def query(self, index: int) -> bytes | None:
-        """Return the JPEG of a mosaic of the query."""
+        """Return the JPEG of a patch of the query."""
         asked = self._asked
         own = len(asked.query) - len(asked.added)
         if own <= index < len(asked.query):
@@ -93,7 +93,7 @@ class ArchivePictures:
     def thumbnail(self, slide: str, box: Box) -> bytes | None:
         """Return the JPEG of a region that was kept, in no time."""
         kept = self._kept()
-        return None if kept is None else kept.mosaic(slide, box)
+        return None if kept is None else kept.patch(slide, box)
 
     def overview(self, slide: str) -> bytes | None:
         """Return the JPEG of a whole slide of the database."""

@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 ShouldStop = Callable[[], bool]
 
 PICTURE_PX = 256
-"""Side of the pictures kept of query mosaics."""
+"""Side of the pictures kept of query patches."""
 OVERVIEW_PX = 1024
 """Longer side of the picture kept of the query slide."""
 SMALLEST_BOX = 16
@@ -46,7 +46,7 @@ class Asked:
     query
         What the search needs.
     pictures
-        JPEG of each mosaic; empty where they come from the database.
+        JPEG of each patch; empty where they come from the database.
     overview
         JPEG of the whole slide; empty for none.
     size

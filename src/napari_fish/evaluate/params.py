@@ -49,7 +49,7 @@ class EvaluateParams:
     k
         Slides looked at of each answer.
     level : {"slide", "patch"} or None
-        Whether whole slides are asked for, or single mosaics; None for what the database holds.
+        Whether whole slides are asked for, or single patches; None for what the database holds.
     target
         The column that says what is right: diagnosis, site or any other.
     mode
@@ -71,7 +71,7 @@ class EvaluateParams:
     query_where
         Filters on the slides that are asked for.
     sample
-        At most so many queries, drawn at random; None for every slide, or 2000 mosaics.
+        At most so many queries, drawn at random; None for every slide, or 2000 patches.
     threshold
         θ_h in bits; None for what searches use: the database's calibrated value (``guided`` and ``released`` with the
         paper's encoder: 128).

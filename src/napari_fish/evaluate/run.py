@@ -137,7 +137,7 @@ def evaluate(
 
 
 def _level_of(store: Store) -> Level:
-    """Return what a database holds: slides, or images that are one mosaic each."""
+    """Return what a database holds: slides, or images that are one patch each."""
     if store.catalogue is not None:
         return "patch" if store.catalogue.facts.patches else "slide"
     return "slide" if (store.patches_per_slide > 1).any() else "patch"
@@ -183,7 +183,7 @@ def _pictures(store: Store) -> Iterator[Picture]:
         yield lambda slide, box: None
         return
     try:
-        yield kept.mosaic
+        yield kept.patch
     finally:
         kept.close()
 

@@ -96,7 +96,7 @@ def growing(
     params
         How to search; the mode varies.
     seed
-        For the parts, the queries and the mosaics asked for.
+        For the parts, the queries and the patches asked for.
     should_stop
         Asked before each search.
     """
@@ -122,7 +122,7 @@ def augmented(
     seed: int = 0,
     should_stop: ShouldStop | None = None,
 ) -> Iterator[SpeedRow]:
-    """Time searches over the database with each mosaic 10 and 100 times, as in the paper's kather1M and kather10M.
+    """Time searches over the database with each patch 10 and 100 times, as in the paper's kather1M and kather10M.
 
     Copies get noise on their latent codes, one more with probability 0.05 each, and share the barcode.
 
@@ -135,7 +135,7 @@ def augmented(
     params
         How to search; the mode varies.
     factors
-        How often each mosaic occurs.
+        How often each patch occurs.
     seed
         For noise and queries.
     should_stop
@@ -161,16 +161,16 @@ def augmented(
 def noisy_copies(
     slide: EncodedSlide, codes: np.ndarray, factor: int, dice: np.random.Generator
 ) -> EncodedSlide:
-    """Return a slide with each mosaic ``factor`` times: itself, and copies with noise on its codes.
+    """Return a slide with each patch ``factor`` times: itself, and copies with noise on its codes.
 
     Parameters
     ----------
     slide
-        Mosaics in the order of their keys.
+        Patches in the order of their keys.
     codes : uint8, shape (n, 64, 64)
         Their latent codes, in any order.
     factor
-        How often each mosaic occurs.
+        How often each patch occurs.
     dice
         Source of the noise.
     """
@@ -209,7 +209,7 @@ def _rows(
     should_stop: ShouldStop | None,
 ) -> Iterator[SpeedRow]:
     dice = np.random.default_rng(seed)
-    single = [_one_mosaic(query, int(dice.integers(len(query)))) for query in queries]
+    single = [_one_patch(query, int(dice.integers(len(query)))) for query in queries]
     patch = time_searches(store, single, [replace(way, ranking="label-free") for way in ways], should_stop)
     several = [query for query in queries if len(query) > 1]
     whole = time_searches(store, several, ways, should_stop) if several else [None] * len(ways)
@@ -220,7 +220,7 @@ def _rows(
         yield SpeedRow(what, slides, len(store), way.mode, one, many, recall)
 
 
-def _one_mosaic(query: Query, i: int) -> Query:
+def _one_patch(query: Query, i: int) -> Query:
     at = slice(i, i + 1)
     return replace(query, keys=query.keys[at], barcodes=query.barcodes[at], boxes=query.boxes[at])
 

@@ -106,7 +106,7 @@ class WayScores:
     latency
         Of single searches; None where not measured.
     recall
-        How many of the true neighbours were found, and on how many mosaics; None where not measured.
+        How many of the true neighbours were found, and on how many patches; None where not measured.
     """
 
     name: str
@@ -147,9 +147,9 @@ class SpeedRow:
     mode
         How it was searched.
     patch, slide
-        Times of a search for one mosaic, and for a whole slide; None where there was nothing to ask.
+        Times of a search for one patch, and for a whole slide; None where there was nothing to ask.
     recall
-        Against exact search, on mosaics of what was searched.
+        Against exact search, on patches of what was searched.
     """
 
     what: str
@@ -219,8 +219,8 @@ class Storage:
     slides: int
 
     @property
-    def index_per_mosaic(self) -> float:
-        """Bytes a mosaic takes in the index."""
+    def index_per_patch(self) -> float:
+        """Bytes a patch takes in the index."""
         return self.index / max(1, self.mosaics)
 
 

@@ -44,7 +44,7 @@ def frozen(array: ArrayLike, dtype: type[np.generic], ndim: int = 1) -> NDArray[
 
 @dataclass(frozen=True, eq=False)
 class NeighbourLists:
-    """One list of neighbours for each query mosaic, nearest first.
+    """One list of neighbours for each query patch, nearest first.
 
     Attributes
     ----------

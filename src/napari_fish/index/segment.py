@@ -1,4 +1,4 @@
-"""Mosaics in the order of their keys."""
+"""Patches in the order of their keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from napari_fish.index.exact.search import Block
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """Mosaics ordered by key; rows under one key keep the order in which they came.
+    """Patches ordered by key; rows under one key keep the order in which they came.
 
     Attributes
     ----------

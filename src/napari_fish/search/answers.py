@@ -46,7 +46,7 @@ def rank(
     slides = store.slides_of(lists.rows)
     ranking = p.ranking
     if ranking == "auto":
-        # What was liked does not change the kind of ranking: the query's own mosaics decide.
+        # What was liked does not change the kind of ranking: the query's own patches decide.
         mine = slides[: lists.offsets[query.own]]
         labelled = len(mine) > 0 and (codes[mine] >= 0).mean() >= _LABELLED
         ranking = "fish" if labelled and query.own > 1 else "label-free"

@@ -1,4 +1,4 @@
-"""How far apart unrelated mosaics are, and how near is near."""
+"""How far apart unrelated patches are, and how near is near."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROUNDS = 50
 
 
 def calibrate(store: Store, *, pairs: int = PAIRS, seed: int = 0) -> Calibration:
-    """Measure the distances of random pairs of mosaics from different patients.
+    """Measure the distances of random pairs of patches from different patients.
 
     A slide without a known patient counts as a patient of its own. With a single patient pairs come from
     different slides, with a single slide from anywhere in it; the result says so. Copies of a slide are never paired
@@ -37,7 +37,7 @@ def calibrate(store: Store, *, pairs: int = PAIRS, seed: int = 0) -> Calibration
         The same seed draws the same pairs.
     """
     if store.patches_per_slide[store.slides.alive].sum() < 2:
-        raise DatabaseError("A threshold needs at least two mosaics: build the database first.")
+        raise DatabaseError("A threshold needs at least two patches: build the database first.")
     patients = store.slides.numbered("patient")[0].astype(np.int64)
     owner: NDArray[np.int64] | None
     owner = np.where(patients >= 0, patients, len(patients) + np.arange(len(patients)))
@@ -49,14 +49,14 @@ def calibrate(store: Store, *, pairs: int = PAIRS, seed: int = 0) -> Calibration
     if kinds < 2:
         owner, note = None, "Only one slide: random pairs come from within it."
     elif len(np.unique(owner[used])) < 2:
-        owner, note = copies, "All mosaics are of one patient: random pairs come from different slides."
+        owner, note = copies, "All patches are of one patient: random pairs come from different slides."
     return _calibration(store, owner, copies, pairs, seed, note)
 
 
 def _copies(store: Store) -> NDArray[np.int64]:
     """Return which slides are copies of one another: they share a number.
 
-    Copies have as many mosaics, and the same barcodes under their smallest and their largest key; to compare all would
+    Copies have as many patches, and the same barcodes under their smallest and their largest key; to compare all would
     mean to read the whole database.
     """
     rows = living_rows(store)

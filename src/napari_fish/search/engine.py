@@ -30,7 +30,7 @@ def search(store: Store, query: Query, params: SearchParams | None = None) -> Re
     store
         The database.
     query
-        Encoded mosaics of a slide, a box or an image.
+        Encoded patches of a slide, a box or an image.
     params
         How to search.
 
@@ -46,21 +46,21 @@ def search_many(store: Store, queries: Sequence[Query], params: SearchParams | N
     """Find the slides most similar to each of several queries.
 
     The answers are those of :func:`search` one by one, but the queries share each pass over the database; the
-    time of a pass is divided among them by their mosaics.
+    time of a pass is divided among them by their patches.
 
     Parameters
     ----------
     store
         The database.
     queries
-        Each with mosaics, and with a slide and patient of its own to be left out.
+        Each with patches, and with a slide and patient of its own to be left out.
     params
         How to search.
     """
     p = params or SearchParams()
     for query in queries:
         if not len(query):
-            raise FishError(f"{query.name}: nothing to search for, the query has no mosaics.")
+            raise FishError(f"{query.name}: nothing to search for, the query has no regions.")
         as_barcodes(query.barcodes, store.words)
     answers: list[Results] = []
     for batch in batches(queries, len(store.slides)):
@@ -192,15 +192,15 @@ def _why_short(
     if allowed <= n:
         return f"{n} of {p.k} slides: the filters and the exclusion of the query leave only {allowed}."
     if not len(lists.rows):
-        return f"{n} of {p.k} slides: no mosaic lies within the threshold of {threshold} bits."
+        return f"{n} of {p.k} slides: no region lies within the threshold of {threshold} bits."
     cut = 0 if p.mode in ("guided", "released") else int((lists.lengths >= p.neighbours).sum())
     if cut:
         return (
-            f"{n} of {p.k} slides: at most {p.neighbours} neighbours of each query mosaic are looked at, and {cut} of "
-            f"{len(lists)} query mosaics have more within the threshold of {threshold} bits; more (neighbours= in Python) "
+            f"{n} of {p.k} slides: at most {p.neighbours} neighbours of each query region are looked at, and {cut} of "
+            f"{len(lists)} query regions have more within the threshold of {threshold} bits; more (neighbours= in Python) "
             "may bring further slides."
         )
     return (
-        f"{n} of {p.k} slides: {int((lists.lengths > 0).sum())} of {len(lists)} query mosaics have neighbours within "
+        f"{n} of {p.k} slides: {int((lists.lengths > 0).sum())} of {len(lists)} query regions have neighbours within "
         f"the threshold of {threshold} bits, and the ranking kept {n} slides of them."
     )

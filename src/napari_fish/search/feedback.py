@@ -1,4 +1,4 @@
-"""Relevant, not relevant: regions of what was liked join the query, and its own mosaics count more or less; no training.
+"""Relevant, not relevant: regions of what was liked join the query, and its own patches count more or less; no training.
 
 The query stays what it was: its barcodes are never changed, since a query moved towards a slide would find that slide
 because it was liked. A judged query is a pure function of the first query and of the judgements, so the same judgements give the same
@@ -23,11 +23,11 @@ class FeedbackParams:
     Attributes
     ----------
     expand
-        Most regions of each relevant slide that become query mosaics of their own.
+        Most regions of each relevant slide that become query patches of their own.
     share
         Weight of all these together, as a share of the query's.
     least, most
-        Bounds of a mosaic's weight.
+        Bounds of a patch's weight.
     """
 
     expand: int = 3
@@ -98,7 +98,7 @@ class Feedback:
     def apply(self, store: Store, query: Query) -> Query:
         """Return the query as the judgements change it.
 
-        Mosaics that led to relevant slides count more, those that led to others less; the best regions of relevant
+        Patches that led to relevant slides count more, those that led to others less; the best regions of relevant
         slides join the query, and find whatever is like them but their own slides.
 
         Parameters

@@ -41,7 +41,7 @@ def nearest_slides(
     more: Callable[[Mask, int], NeighbourLists],
     threads: int = 1,
 ) -> Nearest:
-    """Rank slides by the median, over query mosaics, of the distance of their nearest mosaic.
+    """Rank slides by the median, over query patches, of the distance of their nearest patch.
 
     Lists of neighbours say which slides may be near; how near they are is then measured. A slide that is not in a list that was
     cut is at least as far as the list's last entry: where that leaves slides a chance that were not seen yet, more lists
@@ -52,7 +52,7 @@ def nearest_slides(
     store, query
         Where to look, and for what.
     lists
-        Neighbours of each query mosaic.
+        Neighbours of each query patch.
     k
         Slides wanted.
     longest
@@ -98,7 +98,7 @@ def _scores(near: _Floats, query: Query, own_regions: NDArray[np.bool_] | None =
     """Return what slides are ordered by, the mean that decides between equals, and the median that is told, shape (3, n_slides).
 
     Without judgements the first is the median. Where slides were judged relevant, it is a mean of the medians over the
-    query's mosaics and over what was liked, by their weights, so that neither replaces the other: a weighted median over both
+    query's patches and over what was liked, by their weights, so that neither replaces the other: a weighted median over both
     would be the query's alone, or that of what was liked alone, whichever weighs more. What was liked is no evidence for its
     own slide, and not against it: that slide counts as near to it as the nearest other.
     """
@@ -130,7 +130,7 @@ def _affordable(store: Store, order: _Ints, k: int) -> _Ints:
 
 
 def _measured(store: Store, query: Query, slides: _Ints, threads: int) -> _Floats:
-    """Return the distance of the nearest mosaic of each slide from each of the query's, shape (n_slides, n)."""
+    """Return the distance of the nearest patch of each slide from each of the query's, shape (n_slides, n)."""
     rows = store.rows_of(slides)
     place = np.empty(len(store.slides), np.int64)
     place[slides] = np.arange(len(slides))
@@ -141,7 +141,7 @@ def _measured(store: Store, query: Query, slides: _Ints, threads: int) -> _Float
 
 
 def _side_by_side(parts: list[NeighbourLists]) -> NeighbourLists:
-    """Join lists of the same mosaics."""
+    """Join lists of the same patches."""
     if len(parts) == 1:
         return parts[0]
     of_list = np.concatenate([np.repeat(np.arange(len(part)), part.lengths) for part in parts])
@@ -157,18 +157,18 @@ def _side_by_side(parts: list[NeighbourLists]) -> NeighbourLists:
 def rank_without_labels(
     hits: NeighbourLists, slides: NDArray[np.int32], missing: ArrayLike, importance: _Floats | None = None
 ) -> tuple[_Ints, _Floats, _Floats]:
-    """Rank slides by the median, over query mosaics, of the minimum distance, as far as lists tell it.
+    """Rank slides by the median, over query patches, of the minimum distance, as far as lists tell it.
 
     Parameters
     ----------
     hits
-        Neighbours of each query mosaic.
+        Neighbours of each query patch.
     slides : int32, shape (n_hits,)
         Slide of each hit.
     missing : float64, shape (n_lists,) or ()
-        Distance of a slide that is not in a mosaic's list.
+        Distance of a slide that is not in a patch's list.
     importance : float64, shape (n_lists,)
-        How much each mosaic counts.
+        How much each patch counts.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The neighbours of each query mosaic, in any mode, for a batch of queries at once."""
+"""The neighbours of each query patch, in any mode, for a batch of queries at once."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from napari_fish.store.protocol import Store
 FEW_ROWS = 32_768
 # How many times more clusters a filter may make clustered search probe.
 MORE_PROBES = 4
-# Query mosaics, and entries of masks, in one pass: they bound the memory a batch takes.
-PASS_MOSAICS, PASS_MASKS = 4096, 1 << 26
+# Query patches, and entries of masks, in one pass: they bound the memory a batch takes.
+PASS_PATCHES, PASS_MASKS = 4096, 1 << 26
 # What exact search costs on an ordinary processor, on average over rows that are left out and rows that are compared: ns
 # for each row of 1024 bits, and for each row and query.
 _READ_NS, _COMPARE_NS = 3.0, 1.0
@@ -37,7 +37,7 @@ class Found:
 
 
 def allowed_rows(store: Store, mask: Mask | None) -> int:
-    """Return how many mosaics a mask leaves."""
+    """Return how many patches a mask leaves."""
     return len(store) if mask is None else int(store.patches_per_slide[mask].sum())
 
 
@@ -48,12 +48,12 @@ def exact_cost_ms(rows: int, queries: int, words: int, threads: int) -> float:
 
 def batches(queries: Sequence[Query], n_slides: int) -> Iterator[Sequence[Query]]:
     """Divide queries into batches that share a pass, each small enough for its lists and masks."""
-    start = mosaics = 0
+    start = patches = 0
     for i, query in enumerate(queries):
-        mosaics += len(query)
-        if i > start and (mosaics > PASS_MOSAICS or (i - start + 1) * n_slides > PASS_MASKS):
+        patches += len(query)
+        if i > start and (patches > PASS_PATCHES or (i - start + 1) * n_slides > PASS_MASKS):
             yield queries[start:i]
-            start, mosaics = i, len(query)
+            start, patches = i, len(query)
     if len(queries):
         yield queries[start:]
 
@@ -61,7 +61,7 @@ def batches(queries: Sequence[Query], n_slides: int) -> Iterator[Sequence[Query]
 def find_neighbours(
     store: Store, queries: Sequence[Query], params: SearchParams, threshold: int, masks: Sequence[Mask | None]
 ) -> list[Found]:
-    """Find the neighbours of each mosaic of a batch of queries within the threshold.
+    """Find the neighbours of each patch of a batch of queries within the threshold.
 
     How each query is searched does not depend on the others; those searched the same way share one pass.
 
@@ -70,7 +70,7 @@ def find_neighbours(
     store
         Where to look.
     queries
-        Encoded mosaics.
+        Encoded patches.
     params
         Mode and its parameters.
     threshold
@@ -88,7 +88,7 @@ def find_neighbours(
 def nearest_of_all(
     store: Store, queries: Sequence[Query], masks: Sequence[Mask | None], *, k: int, threads: int
 ) -> list[NeighbourLists]:  # fmt: skip
-    """Find the k nearest of each mosaic, however far; what was liked never finds its own slide."""
+    """Find the k nearest of each patch, however far; what was liked never finds its own slide."""
     pieces = [_apart(store, query, mask) for query, mask in zip(queries, masks, strict=True)]
     codes = [query.barcodes for piece in pieces for query, _ in piece]
     allowed = [mask for piece in pieces for _, mask in piece]
@@ -97,7 +97,7 @@ def nearest_of_all(
 
 
 def _apart(store: Store, query: Query, mask: Mask | None) -> list[tuple[Query, Mask | None]]:
-    """Take a query's own mosaics and those of each slide that was liked apart: the latter may not find their slide."""
+    """Take a query's own patches and those of each slide that was liked apart: the latter may not find their slide."""
     if not query.liked:
         return [(query, mask)]
     parts: list[tuple[Query, Mask | None]] = []
@@ -134,7 +134,7 @@ def _find(
 
 
 class _Way(NamedTuple):
-    """How a query is searched; ``few`` where a filter leaves too few mosaics for clusters to pay."""
+    """How a query is searched; ``few`` where a filter leaves too few patches for clusters to pay."""
 
     mode: str
     probes: int = 0
@@ -191,7 +191,7 @@ def _notes(
         )
         return (note,)
     if way.few:
-        return (f"The filter leaves {allowed_rows(store, mask)} mosaics; they were searched exactly.",)
+        return (f"The filter leaves {allowed_rows(store, mask)} patches; they were searched exactly.",)
     return ()
 
 
@@ -204,7 +204,7 @@ def exact(
     radius: int | None,
     threads: int = 1,
 ) -> list[NeighbourLists]:
-    """Search all mosaics that each query's mask leaves, in one pass; when these are few, only they are read."""
+    """Search all patches that each query's mask leaves, in one pass; when these are few, only they are read."""
     same: dict[bytes, list[int]] = {}
     many: list[int] = []
     for i, mask in enumerate(masks):
@@ -236,7 +236,7 @@ def exact(
 def _table(
     masks: Sequence[Mask | None], sizes: Sequence[int]
 ) -> tuple[Mask | None, NDArray[np.int64] | None]:
-    """Join the masks of queries into a table without repetition, and say which of it each mosaic goes by."""
+    """Join the masks of queries into a table without repetition, and say which of it each patch goes by."""
     names = [None if mask is None else mask.tobytes() for mask in masks]
     lines = {name: i for i, name in enumerate(dict.fromkeys(names))}
     if len(lines) == 1:

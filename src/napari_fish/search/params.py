@@ -25,7 +25,7 @@ class SearchParams:
     k
         Slides wanted.
     mode
-        How neighbours of a mosaic are found.
+        How neighbours of a patch are found.
     ranking
         How slides are ranked from them.
     target
@@ -33,7 +33,7 @@ class SearchParams:
     threshold
         θ_h in bits; None for the database's calibrated value (``guided`` and ``released`` with the paper's encoder: 128).
     neighbours
-        Most neighbours of one query mosaic (``exact`` and ``clustered``).
+        Most neighbours of one query patch (``exact`` and ``clustered``).
     latency_budget_ms
         ``auto`` searches exactly while that is estimated to take no longer.
     where

@@ -1,4 +1,4 @@
-"""From the neighbours of each query mosaic to slides: the paper's Algorithms 4-7 as array code.
+"""From the neighbours of each query patch to slides: the paper's Algorithms 4-7 as array code.
 
 Lists with clear votes are trusted first. A step that would leave nothing is skipped and said so; the switches
 between the published program, the paper's ablations and the full ranking are in :data:`VARIANTS`.
@@ -138,7 +138,7 @@ def count_votes(
     Parameters
     ----------
     hits
-        Neighbours of each query mosaic.
+        Neighbours of each query patch.
     labels : int64, shape (n_hits,)
         Label of each hit, -1 for none.
     weights : float64, shape (n_labels,)
@@ -245,7 +245,7 @@ def rank_slides(
     Parameters
     ----------
     hits
-        Neighbours of each query mosaic, nearest first.
+        Neighbours of each query patch, nearest first.
     slides : int32, shape (n_hits,)
         Slide of each hit.
     slide_labels : int32, shape (n_slides,)

@@ -25,9 +25,9 @@ class Recall:
     k
         Neighbours looked at.
     recall
-        Share of hits at most as far as the k-th true neighbour; None where no mosaic had any, so that nothing was measured.
+        Share of hits at most as far as the k-th true neighbour; None where no patch had any, so that nothing was measured.
     queries
-        Mosaics that had something to find.
+        Patches that had something to find.
     """
 
     mode: str
@@ -42,7 +42,7 @@ class Recall:
 def measure_recall(
     store: Store, params: SearchParams, *, within: str = "", k: int = 10, queries: int = 100, seed: int = 0
 ) -> Recall:  # fmt: skip
-    """Compare a mode with exact search on mosaics of the database, their own patients left out.
+    """Compare a mode with exact search on patches of the database, their own patients left out.
 
     Only neighbours within the threshold, and on slides that the filters allow, count: no mode looks elsewhere.
 
@@ -51,13 +51,13 @@ def measure_recall(
     store, params
         The database and the mode to measure.
     within
-        A column: neighbours of a mosaic are on slides that share its slide's value; empty for anywhere.
+        A column: neighbours of a patch are on slides that share its slide's value; empty for anywhere.
     k
         Neighbours looked at.
     queries
-        Mosaics drawn.
+        Patches drawn.
     seed
-        The same seed draws the same mosaics.
+        The same seed draws the same patches.
     """
     threshold, _ = threshold_of(store, params.threshold, params.mode)
     guided = params.mode in ("guided", "released")

@@ -19,7 +19,7 @@ Fate = Literal["kept", "empty", "length", "distance", "vote"]
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """Encoded mosaics of a slide, a box or an image.
+    """Encoded patches of a slide, a box or an image.
 
     Attributes
     ----------
@@ -28,14 +28,14 @@ class Query:
     keys : int64, shape (n,)
     barcodes : uint64, shape (n, words)
     boxes : int32, shape (n, 4)
-        Where each mosaic lies in the query: x, y, width, height in level-0 px.
+        Where each patch lies in the query: x, y, width, height in level-0 px.
     slide, patient
         Left out of the answer where given and found in the database.
     weights : float64, shape (n,)
-        How much each mosaic counts; None for all alike.
+        How much each patch counts; None for all alike.
     liked
-        The slide of each mosaic at the end that is not the query's own but a region of a slide that was judged relevant:
-        it finds slides beside the query's own mosaics, but is no evidence for its own slide.
+        The slide of each patch at the end that is not the query's own but a region of a slide that was judged relevant:
+        it finds slides beside the query's own patches, but is no evidence for its own slide.
     """
 
     name: str
@@ -52,12 +52,12 @@ class Query:
 
     @property
     def own(self) -> int:
-        """How many mosaics are the query's own; they come first."""
+        """How many patches are the query's own; they come first."""
         return len(self) - len(self.liked)
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """The slide that each mosaic was liked on; empty for the query's own."""
+        """The slide that each patch was liked on; empty for the query's own."""
         return (*[""] * self.own, *self.liked)
 
 
@@ -68,11 +68,11 @@ class Hit:
     Attributes
     ----------
     query_index
-        Which mosaic of the query.
+        Which patch of the query.
     query_box, hit_box
         Regions in level-0 px of the query and of the slide.
     row
-        The mosaic in the database.
+        The patch in the database.
     distance
         Hamming distance in bits.
     percentile
@@ -105,7 +105,7 @@ class SlideHit:
     percentile
         Percentage of random pairs at most that far apart; None where not calibrated.
     entropy
-        Uncertainty in bits of the query mosaic that brought it here; None without labels.
+        Uncertainty in bits of the query patch that brought it here; None without labels.
     matches
         Matching regions, nearest first; the query's own before those of slides that were judged relevant.
     filled
@@ -127,12 +127,12 @@ class SlideHit:
 
 @dataclass(frozen=True)
 class ListFate:
-    """What became of one query mosaic's list of neighbours.
+    """What became of one query patch's list of neighbours.
 
     Attributes
     ----------
     query_index
-        Which mosaic of the query.
+        Which patch of the query.
     length
         Neighbours in its list.
     entropy
@@ -171,7 +171,7 @@ class Explanation:
     ranking
         The ranking that was really used.
     lists
-        What became of each query mosaic's list.
+        What became of each query patch's list.
     prediction
         The label most certain lists agree on; empty where none was needed.
     hit_threshold
@@ -188,18 +188,18 @@ class Explanation:
 
     def __str__(self) -> str:
         kept = sum(fate.fate == "kept" for fate in self.lists)
-        lines = [f"Ranking {self.ranking}: {kept} of {len(self.lists)} query mosaics voted."]
+        lines = [f"Ranking {self.ranking}: {kept} of {len(self.lists)} query regions voted."]
         if self.prediction:
             lines.append(f"The most certain lists agree on {self.prediction}.")
         if self.hit_threshold is not None:
-            lines.append(f"Hits of uncertain mosaics counted up to distance {self.hit_threshold:.1f}.")
+            lines.append(f"Hits of uncertain regions counted up to distance {self.hit_threshold:.1f}.")
         lines += [f"Left out: {step}" for step in self.skipped_steps]
         for fate in self.lists:
             uncertainty = "" if fate.entropy is None else f", entropy {fate.entropy:.2f}"
             vote = f", votes {fate.vote}" if fate.vote else ""
             reason = f" ({fate.reason})" if fate.reason else ""
             lines.append(
-                f"  mosaic {fate.query_index}: {fate.length} neighbours{uncertainty}{vote}: {fate.fate}{reason}"
+                f"  region {fate.query_index}: {fate.length} neighbours{uncertainty}{vote}: {fate.fate}{reason}"
             )
         return "\n".join(lines)
 
@@ -227,7 +227,7 @@ class Results:
     explanation
         Why the answer is what it is.
     query_boxes
-        Where each mosaic of the query lies, in its level-0 px; empty boxes for those from elsewhere.
+        Where each patch of the query lies, in its level-0 px; empty boxes for those from elsewhere.
     labels
         All diagnoses in the database, and all values of the column that voted, so that each can have its colour.
     pictures

@@ -1,4 +1,4 @@
-"""What is remembered: slides, their mosaics, labels and calibration."""
+"""What is remembered: slides, their patches, labels and calibration."""
 
 from napari_fish.store.memory import MemoryStore
 from napari_fish.store.opening import is_database, open_store

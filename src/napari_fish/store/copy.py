@@ -135,14 +135,14 @@ class _Copy:
             for done, (number, record) in enumerate(slides):
                 if should_stop and should_stop():
                     raise Cancelled("the export was stopped.")
-                mosaics, copy = old.patches_of(number), self.rename(record)
+                patches, copy = old.patches_of(number), self.rename(record)
                 if pictures and copies:
-                    found = pictures.mosaics(record.slide)
+                    found = pictures.patches(record.slide)
                     overview = b"" if self.deidentify else pictures.overview(record.slide) or b""
                     copies.save(copy.slide, overview, [box for box, _ in found], [jpeg for _, jpeg in found])
                 if has_codes(old.folder, record.slide):
                     save_codes(self.part, copy.slide, read_codes(old.folder, record.slide))
-                new.commit(EncodedSlide(copy, mosaics.keys, mosaics.barcodes, mosaics.boxes))
+                new.commit(EncodedSlide(copy, patches.keys, patches.barcodes, patches.boxes))
                 if progress:
                     progress(done + 1, len(slides))
             for bad in () if self.deidentify else old.quarantined:

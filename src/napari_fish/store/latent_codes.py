@@ -1,4 +1,4 @@
-"""The latent codes of mosaics, where they are kept: keys can be computed again without encoding."""
+"""The latent codes of patches, where they are kept: keys can be computed again without encoding."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from napari_fish.errors import DatabaseError
 FOLDER = "codes.zarr"
 _DIGEST = "blake2b"
 _MOST_SAID = 1 << 16
-#: Mosaics are numbered in so many bits.
-_MOST_MOSAICS = 1 << 24
+#: Patches are numbered in so many bits.
+_MOST_PATCHES = 1 << 24
 
 
 def save_codes(database: Path, slide: str, codes: NDArray[np.uint8]) -> None:
-    """Keep the codes of a slide, shape (n_mosaics, 64, 64), instead of those it had."""
+    """Keep the latent codes of a slide, shape (n_patches, 64, 64), instead of those it had."""
     shape, part, place = codes.shape, f"{_name(slide)}.part", database / FOLDER / _name(slide)
     try:
         array = _group(database, "a").create_array(
@@ -41,7 +41,7 @@ def save_codes(database: Path, slide: str, codes: NDArray[np.uint8]) -> None:
 
 
 def read_codes(database: Path, slide: str) -> NDArray[np.uint8]:
-    """Return the codes of a slide, shape (n_mosaics, 64, 64), in the order of its mosaics."""
+    """Return the latent codes of a slide, shape (n_patches, 64, 64), in the order of its patches."""
     if not has_codes(database, slide):
         raise DatabaseError(
             f"{database}: the codes of {slide} were not kept; build with --store-codes to keep them."
@@ -77,7 +77,7 @@ def _read(folder: Path) -> NDArray[np.uint8]:
     if [codec["name"] for codec in said["codecs"]] != ["bytes", "zstd"]:
         raise ValueError("packed in another way than codes are")
     n, *sides = said["shape"]
-    if type(n) is not int or not 0 <= n <= _MOST_MOSAICS or sides != [CODES_SIDE, CODES_SIDE]:
+    if type(n) is not int or not 0 <= n <= _MOST_PATCHES or sides != [CODES_SIDE, CODES_SIDE]:
         raise ValueError(f"of shape {said['shape']}")
     if said["chunk_grid"]["configuration"]["chunk_shape"] != [max(1, n), *sides]:
         raise ValueError("in other pieces than codes are")
@@ -109,18 +109,18 @@ def _digest(codes: NDArray[np.uint8]) -> str:
     return hashlib.blake2b(codes.tobytes(), digest_size=16).hexdigest()
 
 
-def damaged_codes(database: Path, mosaics: Mapping[str, int]) -> list[str]:
+def damaged_codes(database: Path, patches: Mapping[str, int]) -> list[str]:
     """Read all codes that were kept and return what is wrong, in words.
 
     Parameters
     ----------
     database
         Its folder.
-    mosaics
+    patches
         How many each slide has.
     """
     wrong = []
-    for slide, n in mosaics.items():
+    for slide, n in patches.items():
         if not has_codes(database, slide):
             continue
         try:

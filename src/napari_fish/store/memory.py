@@ -26,7 +26,7 @@ from napari_fish.store.slide_table import SlideTable
 
 
 class MemoryStore:
-    """Slides and mosaics in plain arrays; each change orders them anew.
+    """Slides and patches in plain arrays; each change orders them anew.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class MemoryStore:
         self._order()
 
     def records(self, rows: ArrayLike) -> list[PatchRecord]:
-        """Say where mosaics lie."""
+        """Say where patches lie."""
         at = np.asarray(rows, np.int64)
         return [
             PatchRecord(row, slide, Box(*box))
@@ -139,7 +139,7 @@ class MemoryStore:
         which: ArrayLike | None = None,
         threads: int = 1,
     ) -> NeighbourLists:
-        """Walk from the seeds of each query mosaic."""
+        """Walk from the seeds of each query patch."""
         return self._guided.search(keys, barcodes, params, mask=mask, which=which, threads=threads)
 
     def blocks(self, mask: Mask | None) -> Iterable[Block]:

@@ -1,11 +1,11 @@
 """The narrow door between search and whatever keeps the data.
 
-A store numbers its mosaics (rows) and its slides; both numbers hold until the next commit or removal. A removed
+A store numbers its patches (rows) and its slides; both numbers hold until the next commit or removal. A removed
 slide and its rows may keep their numbers for a while: it is not ``alive`` then, and no mask allows it.
 
-Masks are over slides, True where a slide may be returned: one mask for all query mosaics, shape (n_slides,), or
+Masks are over slides, True where a slide may be returned: one mask for all query patches, shape (n_slides,), or
 a table of them, shape (n_masks, n_slides), with ``which`` saying, shape (n_queries,), the mask of each query
-mosaic. So a batch of queries, each with its own exclusions, shares one pass. A store runs walks and looks into clusters itself, next to the
+patch. So a batch of queries, each with its own exclusions, shares one pass. A store runs walks and looks into clusters itself, next to the
 data, because one call a walk would cost more than the walk; what to ask for, and what to make of the
 answer, is decided in ``search``.
 """
@@ -32,7 +32,7 @@ from napari_fish.store.slide_table import SlideTable
 
 
 class Store(Protocol):
-    """Slides and their mosaics, however they are kept."""
+    """Slides and their patches, however they are kept."""
 
     @property
     def words(self) -> int:
@@ -46,7 +46,7 @@ class Store(Protocol):
 
     @property
     def patches_per_slide(self) -> NDArray[np.int64]:
-        """Mosaics of each slide, shape (n_slides,); none where it was removed."""
+        """Patches of each slide, shape (n_slides,); none where it was removed."""
         ...
 
     @property
@@ -74,7 +74,7 @@ class Store(Protocol):
         ...
 
     def records(self, rows: ArrayLike) -> list[PatchRecord]:
-        """Say where mosaics lie."""
+        """Say where patches lie."""
         ...
 
     def rows_of(self, slides: ArrayLike) -> Rows:
@@ -106,7 +106,7 @@ class Store(Protocol):
         which: ArrayLike | None = None,
         threads: int = 1,
     ) -> NeighbourLists:
-        """Walk from the seeds of each query mosaic: guided search."""
+        """Walk from the seeds of each query patch: guided search."""
         ...
 
     def blocks(self, mask: Mask | None) -> Iterable[Block]:
@@ -316,11 +316,11 @@ class KeptPictures(Protocol):
         """Return the JPEG of a whole slide."""
         ...
 
-    def mosaic(self, slide: str, box: Box) -> bytes | None:
+    def patch(self, slide: str, box: Box) -> bytes | None:
         """Return the JPEG of a patch."""
         ...
 
-    def mosaics(self, slide: str) -> list[tuple[Box, bytes]]:
+    def patches(self, slide: str) -> list[tuple[Box, bytes]]:
         """Return all boxes of a slide with their pictures."""
         ...
 
@@ -333,7 +333,7 @@ class WritablePictures(KeptPictures, Protocol):
     """Pictures that can be changed."""
 
     def save(
-        self, slide: str, overview: bytes, boxes: Sequence[Sequence[int]], mosaics: Sequence[bytes]
+        self, slide: str, overview: bytes, boxes: Sequence[Sequence[int]], patches: Sequence[bytes]
     ) -> None:
         """Keep the pictures of a slide instead of those it had."""
         ...

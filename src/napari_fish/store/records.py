@@ -1,4 +1,4 @@
-"""What is known of slides and mosaics: plain values."""
+"""What is known of slides and patches: plain values."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class Quarantined:
 
 
 class PatchRecord(NamedTuple):
-    """Where a mosaic lies: its row, the number of its slide, its box in level-0 px."""
+    """Where a patch lies: its row, the number of its slide, its box in level-0 px."""
 
     row: int
     slide: int
@@ -177,8 +177,8 @@ class EncodedSlide:
 
 
 @dataclass(frozen=True, eq=False)
-class Mosaics:
-    """Mosaics with the numbers of their slides.
+class Patches:
+    """Patches with the numbers of their slides.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class Mosaics:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Distances of random pairs of mosaics from different patients.
+    """Distances of random pairs of patches from different patients.
 
     Attributes
     ----------
@@ -226,7 +226,7 @@ class Calibration:
 def slide_digest(
     record: SlideRecord, keys: Keys, barcodes: Barcodes, boxes: NDArray[np.int32]
 ) -> bytes:  # fmt: skip
-    """Return a digest of a slide and its mosaics, whatever their order."""
+    """Return a digest of a slide and its patches, whatever their order."""
     known = [*(getattr(record, name) for name in OWN_COLUMNS), sorted(record.labels.items())]
     digest = hashlib.sha256(json.dumps(known, ensure_ascii=False).encode())
     order = np.lexsort([*boxes.T[::-1], keys])

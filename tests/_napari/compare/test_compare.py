@@ -309,7 +309,7 @@ def test_what_is_drawn_meanwhile_waits_outside_the_grid(
     comparison = comparison_of(viewer)
     compare(qtbot, comparison, ask(database), database)
     viewer.layers.remove("boxes")
-    # Drawn anew and, like the one it replaces, hidden, as the Search widget does with the query's mosaics.
+    # Drawn anew and, like the one it replaces, hidden, as the Search widget does with the query's patches.
     viewer.add_shapes(name="boxes", units="µm", visible=False)
     viewer.add_points(name="points", units="µm")
     assert not viewer.layers["points"].visible

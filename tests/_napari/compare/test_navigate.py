@@ -217,7 +217,7 @@ def test_the_query_region_most_hits_match_is_shown_and_of_several_the_nearest() 
     found = results(hit(1, match(0, 5), match(2, 30)), hit(2, match(1, 9), match(2, 31)))
     assert shown_query(found) == 2
     assert shown_query(results(hit(1, match(0, 5)), hit(2, match(1, 4)))) == 1
-    assert shown_query(results(hit(1, match(7, 5)))) is None, "a mosaic from elsewhere has no place to show"
+    assert shown_query(results(hit(1, match(7, 5)))) is None, "a patch from elsewhere has no place to show"
     elsewhere = replace(found, query_boxes=(Box(0, 0, 64, 64), Box(0, 0, 64, 64), Box(0, 0, 0, 0)))
     assert shown_query(elsewhere) == 0
 

@@ -73,7 +73,7 @@ def test_a_run_fills_the_table_and_the_figures_and_can_be_saved(
     assert released.item(1, 4).text() == (
         f"{way.map_released_macro.value:.2f}\nall {way.map_released.value:.2f}"
     )
-    assert "bytes a mosaic" in control(widget, "storage").text()
+    assert "bytes a patch" in control(widget, "storage").text()
     shown = control(widget, "examples").findChildren(QWidget, "evaluate.example")
     assert len(shown) == len(widget.evaluation.examples) > 0
     widget.save(tmp_path / "report.html")

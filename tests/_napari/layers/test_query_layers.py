@@ -16,7 +16,7 @@ from napari_fish._napari.layers.query_layers import (
     LOW,
     colours,
     contributions,
-    query_mosaics,
+    query_regions,
 )
 from napari_fish.search.values import Explanation, Hit, ListFate, Results, SlideHit
 from napari_fish.store.records import Box
@@ -24,8 +24,8 @@ from napari_fish.store.records import Box
 BOXES = (Box(0, 0, 100, 100), Box(100, 0, 100, 100), Box(0, 100, 100, 100), Box(0, 0, 0, 0))
 
 
-def hit(rank: int, *mosaics: int) -> SlideHit:
-    pairs = tuple(Hit(i, BOXES[i], BOXES[0], 0, 10) for i in mosaics)
+def hit(rank: int, *regions: int) -> SlideHit:
+    pairs = tuple(Hit(i, BOXES[i], BOXES[0], 0, 10) for i in regions)
     return SlideHit(rank, f"s{rank}", f"s{rank}", "", "", "", 10.0, None, None, pairs)
 
 
@@ -52,7 +52,7 @@ def test_contributions_are_shares_of_the_matching_regions(results: Results) -> N
 
 
 def test_mosaics_from_elsewhere_have_no_box(results: Results) -> None:
-    assert [one.mosaic for one in contributions(results)] == [0, 1, 2]
+    assert [one.region for one in contributions(results)] == [0, 1, 2]
 
 
 def test_the_most_helpful_is_brightest_and_what_was_dropped_is_grey(results: Results) -> None:
@@ -63,7 +63,7 @@ def test_the_most_helpful_is_brightest_and_what_was_dropped_is_grey(results: Res
 
 
 def test_the_layer_has_a_table_of_what_each_did(results: Results) -> None:
-    corners, options = query_mosaics(results, drawn_corners)
+    corners, options = query_regions(results, drawn_corners)
     layer = Shapes(corners, shape_type="rectangle", **options)
     table = layer.features
     assert list(table["fate"]) == ["kept", "kept", "distance"]
@@ -75,8 +75,8 @@ def test_the_layer_has_a_table_of_what_each_did(results: Results) -> None:
     np.testing.assert_allclose([layer.data[1].min(axis=0), layer.data[1].max(axis=0)], [low, high])
 
 
-def test_an_answer_without_hits_or_explanation_still_shows_the_mosaics() -> None:
+def test_an_answer_without_hits_or_explanation_still_shows_the_regions() -> None:
     found = contributions(Results("q", "exact", "none", 5, 100, (), query_boxes=BOXES))
     assert [one.contribution for one in found] == [0, 0, 0]
     assert np.isfinite(colours(found)).all()
-    assert query_mosaics(Results("q", "exact", "none", 5, 100, ()), drawn_corners)[0] == []
+    assert query_regions(Results("q", "exact", "none", 5, 100, ()), drawn_corners)[0] == []

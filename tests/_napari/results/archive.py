@@ -23,7 +23,7 @@ PARAMS = SearchParams(k=8, mode="exact", fill=True, threshold=60, exclude_query=
 
 
 def make_database(folder: Path) -> Database:
-    """Write 12 slides of 6 patients with 4 mosaics each; s0 and s1 are of the same diagnosis."""
+    """Write 12 slides of 6 patients with 4 patches each; s0 and s1 are of the same diagnosis."""
     place = folder / "small.fish"
     SqliteCatalogue.create(place, words=4, encoder="fish-lite", weights_hash="abc").close()
     pictures = Thumbnails.open_to_write(place)

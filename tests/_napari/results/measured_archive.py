@@ -1,6 +1,6 @@
 """A small archive whose slides can be told apart and measured on the screen.
 
-Each slide has a colour of its own and a black square of 40 µm in the middle of its only mosaic, which lies
+Each slide has a colour of its own and a black square of 40 µm in the middle of its only patch, which lies
 elsewhere on every slide; pixel sizes differ.
 """
 
@@ -29,7 +29,7 @@ SIZE_UM, PATCH_UM, SQUARE_UM = (600, 500), 128, 40
 COLOURS = ((250, 80, 80), (80, 250, 80), (90, 90, 250), (240, 240, 60))
 MPPS = (0.5, 0.25, 0.5, 1.0)
 CENTRES_UM = ((200, 250), (330, 180), (150, 330), (420, 300))
-"""x and y of the middle of each slide's mosaic."""
+"""x and y of the middle of each slide's patch."""
 WORDS = 4
 
 
@@ -46,7 +46,7 @@ def picture(i: int) -> NDArray[np.uint8]:
 
 
 def box(i: int) -> tuple[int, int, int, int]:
-    """Return the mosaic of slide i in its level-0 px."""
+    """Return the patch of slide i in its level-0 px."""
     mpp, (cx, cy) = MPPS[i], CENTRES_UM[i]
     half, side = PATCH_UM / 2, round(PATCH_UM / mpp)
     return round((cx - half) / mpp), round((cy - half) / mpp), side, side
@@ -81,7 +81,7 @@ def make_archive(folder: Path) -> Path:
 
 
 def ask(database: Database, i: int = 0, k: int = 3, layer: str = "") -> Answer:
-    """Search for the mosaic of slide i, as if a box had been drawn on it."""
+    """Search for the patch of slide i, as if a box had been drawn on it."""
     record = database.record(f"s{i}.tif")
     assert record is not None
     barcode = np.zeros((1, WORDS), np.uint64)

@@ -245,7 +245,7 @@ def test_the_wider_field_is_read_from_the_slide_and_says_so_when_it_is_away(
         preview.grab()
     here = next(one for one in results.hits if one.slide == AT_HAND)
     field = loader.field(AT_HAND, here.matches[0].hit_box)
-    # A mosaic at the upper rim of the slide: above it there is glass only.
+    # A patch at the upper rim of the slide: above it there is glass only.
     assert near(colour(field), SHARP) and near(colour(field, y=0.05), (255, 255, 255))
 
 

@@ -16,7 +16,7 @@ from qtpy.QtWidgets import QApplication, QScrollArea, QWidget
 
 from napari_fish._napari import preferences
 from napari_fish._napari.database.widget import DatabaseWidget
-from napari_fish._napari.layers.query_layers import LAYER as MOSAICS
+from napari_fish._napari.layers.query_layers import LAYER as REGIONS
 from napari_fish._napari.search.widget import WIDTH_PX, SearchWidget
 from napari_fish._napari.session.session import Session, session_of
 from napari_fish.search import SearchParams
@@ -154,7 +154,7 @@ def test_this_slide_finds_the_same_diagnosis_and_leaves_out_the_slide_itself(
     assert answer.results.hits[0].name == "b.tif"
     assert "a.tif" not in [hit.name for hit in answer.results.hits]
     assert "ms" in state(widget) and "encode" in state(widget)
-    layer = shown.layers[MOSAICS]
+    layer = shown.layers[REGIONS]
     assert len(layer.data) == len(answer.asked.query)
     assert shown.layers.selection.active is shown.layers["a"]
     np.testing.assert_allclose(layer.features["contribution"].sum(), 1)
@@ -418,11 +418,11 @@ def test_the_history_goes_back_to_an_answer_with_its_parameters(qtbot: Any, widg
     lines = model.data(model.index(1)).splitlines()
     assert lines[0] == "a, a box" and lines[1].endswith("2 slides")
     assert not model.data(model.index(1), 1).isNull()
-    assert len(widget._viewer.layers[MOSAICS].data) == 0
+    assert len(widget._viewer.layers[REGIONS].data) == 0
     widget.history._clicked(model.index(1))
     assert session(widget).current is first
     assert control(widget, "k").value() == 2
-    assert len(widget._viewer.layers[MOSAICS].data) == 1
+    assert len(widget._viewer.layers[REGIONS].data) == 1
     assert not session(widget).busy
 
 

@@ -245,7 +245,7 @@ def _kept(database: Database, record: SlideRecord, hit: SlideHit) -> list[LayerD
         return []
     try:
         overview = thumbnails.overview(hit.slide)
-        pictures = [(match.hit_box, thumbnails.mosaic(hit.slide, match.hit_box)) for match in hit.matches]
+        pictures = [(match.hit_box, thumbnails.patch(hit.slide, match.hit_box)) for match in hit.matches]
     finally:
         thumbnails.close()
     name = record.name or record.slide

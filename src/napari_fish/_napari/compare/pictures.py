@@ -205,7 +205,7 @@ def _of_slide(database: Database, shelf: Shelf, slide: str, box: Box, patch_um: 
 
 
 def _kept(thumbnails: KeptPictures | None, slide: str, box: Box, patch_um: float) -> Picture:
-    jpeg = None if thumbnails is None else thumbnails.mosaic(slide, box)
+    jpeg = None if thumbnails is None else thumbnails.patch(slide, box)
     return _of_jpeg(jpeg, box, patch_um / max(box.width, 1)) if jpeg else _blank(patch_um)
 
 

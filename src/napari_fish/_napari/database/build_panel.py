@@ -235,11 +235,11 @@ class BuildPanel(QWidget):
         self._show_news()
         bad = len(summary.quarantined)
         text = f"Done in {duration(self._brake.seconds)}: {count(summary.slides, 'slide')}, "
-        text += f"{count(summary.mosaics, 'mosaic')} in {summary.database.name}."
+        text += f"{count(summary.patches, 'patch')} in {summary.database.name}."
         if bad:
             text += f" {count(bad, 'slide')} could not be read; the list says why."
-        if any(summary.patches):
-            text += f" Over all {told(*summary.patches)}."
+        if any(summary.judged):
+            text += f" On tissue: {told(*summary.judged)}."
         # What the labels say is shown where they are chosen.
         notes = [as_sentence(text) for text in summary.warnings]
         notes += [as_in_widgets(note) for note in summary.notes if "abels" not in note]

@@ -111,7 +111,7 @@ class BuildProgress(QWidget):
                 part.setVisible(under is not None)
         if under is not None:
             patches = 1 if under.mosaic is None else len(under.mosaic.patches)
-            self.name.setText(f"{under.slide}: {min(encoded, patches)} of {count(patches, 'mosaic')}")
+            self.name.setText(f"{under.slide}: {min(encoded, patches)} of {count(patches, 'patch')}")
 
     def set_usable(self, usable: bool) -> None:
         """Let slides be tried again and looked at, or not while a build is under way."""
@@ -151,7 +151,7 @@ class BuildProgress(QWidget):
 
     def _make(self) -> None:
         self.picture = named(
-            OWNER, SlidePicture(), "picture", "The slide in progress; mosaics turn blue as they are encoded."
+            OWNER, SlidePicture(), "picture", "The slide in progress; patches turn blue as they are encoded."
         )
         self.name = named(OWNER, QLabel(), "under", "The slide in progress.")
         self.name.setWordWrap(True)
@@ -198,10 +198,10 @@ class BuildProgress(QWidget):
 
 
 def _row(done: SlideDone) -> tuple[str, str, str, str]:
-    mosaics = count(done.mosaics, "mosaic") if done.mosaics else ""
-    patches = told(done.candidates, done.left_out) if done.candidates else ""
-    why = _short(done.reason) or patches or mosaics
-    lines = [as_in_widgets(done.reason), patches, mosaics]
+    stand = f"{count(done.patches, 'patch')} in the database" if done.patches else ""
+    found = told(done.candidates, done.left_out) if done.candidates else ""
+    why = _short(done.reason) or found or stand
+    lines = [as_in_widgets(done.reason), found, stand]
     if is_much(done.candidates, done.left_out):
         lines.insert(2, as_sentence(WARNING))
     text = "\n".join(line for line in lines if line)

@@ -89,7 +89,7 @@ class Prospect:
     Attributes
     ----------
     outlook
-        Slides, mosaics, bytes.
+        Slides, patches, bytes.
     labels
         What the labels say; None where there is neither a labels file nor a patient rule.
     rate
@@ -106,15 +106,15 @@ class Prospect:
     @property
     def seconds(self) -> float | None:
         """How long the build will take, about."""
-        return None if self.rate is None else self.outlook.mosaics / self.rate
+        return None if self.rate is None else self.outlook.patches / self.rate
 
     def __str__(self) -> str:
         seen = self.outlook
         lines = [f"{count(len(seen.found), 'slide')} found, {seen.done} already done, {seen.to_do} to do."]
         if seen.unread:
             lines.append(told_unread(seen.unread))
-        if seen.mosaics:
-            what = f"About {count(seen.mosaics, 'mosaic')}"
+        if seen.patches:
+            what = f"About {count(seen.patches, 'patch')}"
             if self.seconds is not None:
                 what += f", {duration(self.seconds)} on {self.device.upper()} ({self.rate:.2g} a second, measured here)"
             lines.append(f"{what}; about {in_bytes(seen.size)} on disk, {in_bytes(seen.free)} free.")

@@ -25,19 +25,19 @@ def verify(path: Path, *, progress: Any, should_stop: Any) -> str:
     with open_store(path, writer=True) as store:
         wrong = store.verify()
         digest = store.digest()
-        slides, mosaics = int(store.slides.alive.sum()), int(store.patches_per_slide.sum())
+        slides, patches = int(store.slides.alive.sum()), int(store.patches_per_slide.sum())
     beyond = [problem.text for problem in wrong if not problem.repaired]
     if beyond:
         raise DatabaseError(f"{' '.join(beyond)} Restore it from a copy, or build it again.")
     said = " ".join(map(str, wrong)) or "All is well:"
-    return f"{said} {count(slides, 'slide')}, {count(mosaics, 'mosaic')}, digest {digest[:16]}."
+    return f"{said} {count(slides, 'slide')}, {count(patches, 'patch')}, digest {digest[:16]}."
 
 
 def compact(path: Path, *, progress: Any, should_stop: Any) -> str:
     """Write the snapshot anew."""
     with open_store(path, writer=True) as store:
         store.compact()
-        return f"Compacted: {count(len(store), 'mosaic')} in one part."
+        return f"Compacted: {count(len(store), 'patch')} in one part."
 
 
 def relocate(path: Path, folder: str, *, progress: Any, should_stop: Any) -> str:

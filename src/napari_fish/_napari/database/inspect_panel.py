@@ -193,7 +193,7 @@ class InspectPanel(QWidget):
         offer(self.column, list(seen.columns) if seen else ["diagnosis"])
         self._count()
         rows = []
-        slides, counts, away = (seen.slides, seen.mosaics, seen.away) if seen else ((), (), ())
+        slides, counts, away = (seen.slides, seen.patches, seen.away) if seen else ((), (), ())
         for record, patches in zip(slides, counts, strict=True):
             where = "not where it was" if record.slide in away else record.path
             labels = [f"{name}: {value}" for name, value in record.labels.items()]
@@ -211,7 +211,7 @@ class InspectPanel(QWidget):
     def _count(self, *_: Any) -> None:
         found = self.inspection.count_by(self.column.currentText()) if self.inspection else []
         self.counts.shown.show(
-            (one.value or "(not known)", one.slides, one.mosaics, one.value) for one in found
+            (one.value or "(not known)", one.slides, one.patches, one.value) for one in found
         )
 
     def _make(self) -> None:
@@ -224,12 +224,12 @@ class InspectPanel(QWidget):
             signal.connect(lambda path: self.wanted.emit(path))
         self.summary = named(OWNER, QLabel(), "summary", "What is in this database.")
         self.summary.setWordWrap(True)
-        self.column = named(OWNER, QComboBox(), "count_by", "Count slides and mosaics by this column.")
+        self.column = named(OWNER, QComboBox(), "count_by", "Count slides and patches by this column.")
         self.counts = named(
             OWNER,
-            Table(("value", "slides", "mosaics"), (0, 55, 65)),
+            Table(("value", "slides", "patches"), (0, 55, 65)),
             "count_table",
-            "Slides and mosaics by value.",
+            "Slides and patches by value.",
         )
         self.counts.setFixedHeight(130)
         self.filter = named(OWNER, QLineEdit(), "filter", "Show only slides with this text in any column.")
@@ -238,7 +238,7 @@ class InspectPanel(QWidget):
         self.slides = named(
             OWNER,
             Table(
-                ("slide", "diagnosis", "mosaics", "left out", "site", "patient"), (100, 78, 66, 64, 60, 60)
+                ("slide", "diagnosis", "patches", "left out", "site", "patient"), (100, 78, 66, 64, 60, 60)
             ),
             "slide_table",
             "All slides; select some to see what was left out of them, to keep it, or to remove them.",
@@ -339,14 +339,14 @@ def described(seen: Inspection) -> str:
     patients = len([one for one in seen.count_by("patient") if one.value])
     near = "not calibrated" if seen.threshold is None else f"≤ {seen.threshold} of {seen.bits} bits"
     preset = seen.parameters.get("preset", "unknown")
-    numbers = (len(seen.slides), "slide"), (patients, "patient"), (sum(seen.mosaics), "mosaic")
+    numbers = (len(seen.slides), "slide"), (patients, "patient"), (sum(seen.patches), "patch")
     lines = [
         ", ".join(count(*number) for number in numbers),
         f"Encoder {seen.encoder}, preset {preset}",
         f"Near is {near}; {in_bytes(seen.size)} on disk",
     ]
-    if any(seen.patches):
-        lines.insert(1, told(*seen.patches))
+    if any(seen.judged):
+        lines.insert(1, f"On tissue: {told(*seen.judged)}")
     lines += [as_sentence(text) for text in seen.warnings]
     if seen.away:
         lines.append(f"{count(len(seen.away), 'slide')} not where they were: use Relocate.")

@@ -77,7 +77,7 @@ class EvaluationTabs(QTabWidget):
         )
         self._storage.setWordWrap(True)
         self._patch_figure = _figure(
-            "patch_speed", "Time of a search for one mosaic over growing parts of the database."
+            "patch_speed", "Time of a search for one patch over growing parts of the database."
         )
         self._slide_figure = _figure(
             "slide_speed", "Time of a search for a whole slide over growing parts of the database."
@@ -99,7 +99,7 @@ class EvaluationTabs(QTabWidget):
         layout.addWidget(
             scrolled(self._labels_figure, self._site_box, self._confusion_figure, self._hamming_figure)
         )
-        self._patch_head, self._slide_head = QLabel("<b>One mosaic</b>"), QLabel("<b>A whole slide</b>")
+        self._patch_head, self._slide_head = QLabel("<b>One patch</b>"), QLabel("<b>A whole slide</b>")
         self._no_speed = QLabel("Tick <i>speed</i> and run again to time searches over growing parts.")
         self._no_speed.setWordWrap(True)
         speed = scrolled(
@@ -143,7 +143,7 @@ class EvaluationTabs(QTabWidget):
         self._speed.setVisible(bool(found.speed))
         _fill(
             self._speed,
-            ("mosaics", "mode", "patch\nms", "slide\nms", "recall"),
+            ("patches", "mode", "patch\nms", "slide\nms", "recall"),
             [_timed(r) for r in found.speed],
         )
 
@@ -182,7 +182,7 @@ def _recall(recall: Recall | None) -> Cell:
     if recall is None:
         return "", "Not measured."
     share = "-" if recall.recall is None else f"{recall.recall:.2f}"
-    return f"{share}\nn={recall.queries}", "Share of true neighbours found, on n mosaics that have any."
+    return f"{share}\nn={recall.queries}", "Share of true neighbours found, on n patches that have any."
 
 
 def _short(way: WayScores) -> str:

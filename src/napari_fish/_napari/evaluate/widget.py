@@ -167,7 +167,7 @@ class EvaluateWidget(DockedWidget):
         self._tabs.setVisible(True)
         best = found.main
         said = (
-            f"{found.n_queries} {'mosaics' if found.level == 'patch' else 'slides'} asked; mode {best.name}: the majority of the first {found.k} is right for "
+            f"{found.n_queries} {'patches' if found.level == 'patch' else 'slides'} asked; mode {best.name}: the majority of the first {found.k} is right for "
             f"{100 * best.mmv_macro.value:.0f} %{_interval(best.mmv_macro)}, averaged over {len(found.labels)} labels."
         )
         self._say(" ".join([said, *found.notes]))

@@ -29,7 +29,7 @@ KEPT_PICTURE = "slide away, kept picture"
 
 @dataclass(frozen=True)
 class Pair:
-    """A hit and the region of it that is shown beside a mosaic of the query.
+    """A hit and the region of it that is shown beside a patch of the query.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Pair:
     match
         The regions.
     other
-        Whether it was found by another mosaic of the query than the one shown.
+        Whether it was found by another patch of the query than the one shown.
     """
 
     hit: SlideHit
@@ -101,7 +101,7 @@ def distance_text(match: Hit) -> str:
 
 
 def shown_query(results: Results) -> int | None:
-    """Return the mosaic of the query that most hits match, of several the nearest; None for none."""
+    """Return the patch of the query that most hits match, of several the nearest; None for none."""
     known = {i for i, box in enumerate(results.query_boxes) if box.width > 0 and box.height > 0}
     votes: Counter[int] = Counter()
     nearest: dict[int, float] = {}
@@ -115,14 +115,14 @@ def shown_query(results: Results) -> int | None:
 
 
 def pairs_of(results: Results, query_index: int | None, most: int) -> list[Pair]:
-    """Choose the region to show of each hit: the nearest to a mosaic of the query, else the nearest of all.
+    """Choose the region to show of each hit: the nearest to a patch of the query, else the nearest of all.
 
     Parameters
     ----------
     results
         The answer.
     query_index
-        The mosaic of the query that is shown.
+        The patch of the query that is shown.
     most
         How many at most.
     """

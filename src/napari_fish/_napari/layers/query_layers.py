@@ -16,28 +16,28 @@ from napari_fish.search import Results
 Colours = NDArray[np.float64]
 ToDrawn = Callable[[Region], Points]
 """Takes a box in level-0 px to the corners of a shape."""
-LAYER = "Query mosaics"
+LAYER = "Query regions"
 LOW, HIGH = np.array([0.27, 0.33, 0.53]), np.array([0.99, 0.55, 0.15])
-"""Colours, RGB, of a mosaic that counted but led to no slide, and of the one that contributed most."""
+"""Colours, RGB, of a patch that counted but led to no slide, and of the one that contributed most."""
 DROPPED = (0.55, 0.55, 0.55, 0.9)
 FILL = 0.14
-"""How opaque the inside of the mosaic that contributed most is."""
+"""How opaque the inside of the patch that contributed most is."""
 EDGE = 1 / 30
-"""Width of an outline as a share of a mosaic's side."""
+"""Width of an outline as a share of a patch's side."""
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """What a mosaic of the query did for the answer.
+    """What a patch of the query did for the answer.
 
     Attributes
     ----------
-    mosaic
+    region
         Its number in the query.
     x, y, width, height
         Where it lies, in level-0 px.
     contribution
-        Its share of the matching regions that support the slides found; all mosaics together have 1.
+        Its share of the matching regions that support the slides found; all patches together have 1.
     hits
         Slides found that it supports.
     fate, reason
@@ -47,10 +47,10 @@ class Contribution:
     entropy
         How much they disagree, in bits; NaN where that is not known.
     neighbours
-        Mosaics of the database within the threshold.
+        Patches of the database within the threshold.
     """
 
-    mosaic: int
+    region: int
     x: int
     y: int
     width: int
@@ -65,7 +65,7 @@ class Contribution:
 
 
 def contributions(results: Results) -> list[Contribution]:
-    """Return what each mosaic of the query did; those that come from elsewhere (feedback) are left out."""
+    """Return what each patch of the query did; those that come from elsewhere (feedback) are left out."""
     shares = np.zeros(len(results.query_boxes))
     supported: list[set[str]] = [set() for _ in results.query_boxes]
     for hit in results.hits:
@@ -91,7 +91,7 @@ def contributions(results: Results) -> list[Contribution]:
 
 
 def colours(found: Sequence[Contribution]) -> Colours:
-    """Return RGBA of each mosaic, shape (n, 4): from blue to orange by contribution, grey where dropped."""
+    """Return RGBA of each patch, shape (n, 4): from blue to orange by contribution, grey where dropped."""
     most = max((one.contribution for one in found), default=0.0) or 1.0
     table = np.ones((len(found), 4))
     for row, one in zip(table, found, strict=True):
@@ -103,13 +103,13 @@ def colours(found: Sequence[Contribution]) -> Colours:
 
 
 def _inset(one: Contribution) -> Region:
-    """Return a box whose outline lies inside the mosaic, so that neighbours do not cover each other's."""
+    """Return a box whose outline lies inside the patch, so that neighbours do not cover each other's."""
     edge = EDGE * min(one.width, one.height)
     return one.x + edge / 2, one.y + edge / 2, one.width - edge, one.height - edge
 
 
-def query_mosaics(results: Results, to_drawn: ToDrawn) -> tuple[list[Any], dict[str, Any]]:
-    """Return corners and options of a Shapes layer with the mosaics of a query."""
+def query_regions(results: Results, to_drawn: ToDrawn) -> tuple[list[Any], dict[str, Any]]:
+    """Return corners and options of a Shapes layer with the patches of a query."""
     found = contributions(results)
     corners = [to_drawn(_inset(one)) for one in found]
     edges = colours(found)

@@ -28,9 +28,9 @@ NOTHING = (
 
 def describe(database: Database) -> str:
     """Return what is in a database, in a line."""
-    mosaics = int(database.store.patches_per_slide.sum())
+    patches = int(database.store.patches_per_slide.sum())
     return (
-        f"{len(database):,} slides · {mosaics:,} mosaics · encoder {database.store.catalogue.facts.encoder}"
+        f"{len(database):,} slides · {patches:,} patches · encoder {database.store.catalogue.facts.encoder}"
     )
 
 

@@ -16,8 +16,8 @@ from napari_fish.search import SearchParams
 
 MODE_HELP = {
     "auto": "Exact while that is quick, clustered in large databases; completes short answers.",
-    "exact": "Compares with every mosaic of the database, so nothing similar is missed.",
-    "clustered": "Looks into the nearest groups of mosaics only: quick in large databases, misses little.",
+    "exact": "Compares with every patch of the database, so nothing similar is missed.",
+    "clustered": "Looks into the nearest groups of patches only: quick in large databases, misses little.",
     "guided": "As in the paper: walks along the keys near the query's; as quick in any database.",
     "released": "As the program published with the paper walks, to compare with it.",
 }

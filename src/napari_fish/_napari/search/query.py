@@ -26,7 +26,7 @@ from napari_fish._napari.layers.queries import (
     slide_layers,
     unwrapped,
 )
-from napari_fish._napari.layers.query_layers import LAYER as MOSAICS
+from napari_fish._napari.layers.query_layers import LAYER as REGIONS
 from napari_fish._napari.search.box_tool import BoxTool
 from napari_fish._napari.search.facts_finder import FactsFinder
 from napari_fish._napari.search.params import field_label
@@ -186,7 +186,7 @@ class QueryPanel(QWidget):
         self._facts.keep(self._layers)
         self._stated = {key: mpp for key, mpp in self._stated.items() if key in kept}
         active = unwrapped(self._viewer.layers.selection.active)
-        drawn_on = active is None or active is self.box.layer or active.name == MOSAICS
+        drawn_on = active is None or active is self.box.layer or active.name == REGIONS
         chosen = before if drawn_on and id(before) in kept else looked_at(self._layers, active)
         if chosen is None and self._layers:
             chosen = before if id(before) in kept else self._layers[0]

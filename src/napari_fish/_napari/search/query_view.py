@@ -1,4 +1,4 @@
-"""Shows the mosaics of the current query on its slide."""
+"""Shows the patches of the current query on its slide."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from napari.layers import Shapes
 
 from napari_fish._napari.layers.queries import Pixels, drawn_corners, lying_like, unwrapped
-from napari_fish._napari.layers.query_layers import LAYER, query_mosaics
+from napari_fish._napari.layers.query_layers import LAYER, query_regions
 from napari_fish._napari.search.box_tool import LAYER as BOX_LAYER
 from napari_fish._napari.session.session import Answer
 from napari_fish.database.questions import Region
 
 
 class QueryView:
-    """Keeps one Shapes layer with the mosaics of the query that is shown.
+    """Keeps one Shapes layer with the patches of the query that is shown.
 
     Parameters
     ----------
@@ -28,13 +28,13 @@ class QueryView:
         self._viewer = viewer
 
     def show(self, answer: Answer) -> None:
-        """Draw the mosaics of an answer on its slide; where that is not open, nothing is drawn."""
+        """Draw the patches of an answer on its slide; where that is not open, nothing is drawn."""
         layers = [unwrapped(layer) for layer in self._viewer.layers]
         slide = next((layer for layer in layers if answer.layer and layer.name == answer.layer), None)
         if slide is None or answer.asked.size is None:
             self.clear()
             return
-        corners, options = query_mosaics(answer.results, partial(_corners, slide, answer.asked.size))
+        corners, options = query_regions(answer.results, partial(_corners, slide, answer.asked.size))
         features = options.pop("features")
         shapes = self._ready(slide)
         self.clear()
@@ -43,7 +43,7 @@ class QueryView:
             shapes.features = features
 
     def clear(self) -> None:
-        """Take the mosaics away; their layer stays, for removing one takes napari long."""
+        """Take the patches away; their layer stays, for removing one takes napari long."""
         shapes = self._layer()
         if shapes is not None and len(shapes.data):
             shapes.selected_data = set()
@@ -54,14 +54,14 @@ class QueryView:
         return next((layer for layer in found if isinstance(layer, Shapes)), None)
 
     def _ready(self, slide: Any) -> Any:
-        """Return the layer of the mosaics, lying like the slide."""
+        """Return the layer of the patches, lying like the slide."""
         place = lying_like(slide)
         shapes = self._layer()
         if shapes is None:
             shapes = Shapes(ndim=2, name=LAYER, **place)
             selected = [unwrapped(layer) for layer in self._viewer.layers.selection]
             names = [layer.name for layer in self._viewer.layers]
-            # Under the box, or the box could not be seen on a mosaic of its own size.
+            # Under the box, or the box could not be seen on a patch of its own size.
             self._viewer.layers.insert(names.index(BOX_LAYER) if BOX_LAYER in names else len(names), shapes)
             self._viewer.layers.selection = selected
         elif not np.allclose(shapes.affine.affine_matrix, place["affine"]) or any(

@@ -71,7 +71,7 @@ class Card:
     size : int
         Side of a patch in px, always 1024.
     threshold : int or None
-        Hamming distance below which mosaics count as similar, until a database has calibrated its
+        Hamming distance below which patches count as similar, until a database has calibrated its
         own. Not part of the hash.
     training : str
         What the weights were trained on. Not part of the hash.

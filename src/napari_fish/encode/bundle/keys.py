@@ -1,4 +1,4 @@
-"""Latent codes become one integer: the key by which mosaics are ordered."""
+"""Latent codes become one integer: the key by which patches are ordered."""
 
 from __future__ import annotations
 

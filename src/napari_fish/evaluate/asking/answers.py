@@ -23,7 +23,7 @@ class Questions:
     slides : int64, shape (n,)
         Number of the slide in the database the queries come from.
     rows : int64, shape (n,)
-        The mosaic that is asked for; -1 for the whole slide.
+        The patch that is asked for; -1 for the whole slide.
     names, own, patients
         What each is called; the slide of the searched database that it is, empty for none; its patient.
     truth : int64, shape (n,)
@@ -78,15 +78,15 @@ class Answers:
     distances : float64, shape (n, depth)
         In bits; NaN past the end.
     rows : int64, shape (n, depth)
-        The mosaic that brought each slide; -1 for none.
+        The patch that brought each slide; -1 for none.
     asked : int64, shape (n, depth)
-        Which mosaic of the query it matches; -1 for none.
+        Which patch of the query it matches; -1 for none.
     ranked : int64, shape (n,)
         Hits of the search itself; further ones were filled in.
     allowed, relevant : int64, shape (n,)
-        Slides (mosaics at the level of patches) that might be returned, and those of them with the right label.
+        Slides, or at the level of patches patches, that might be returned, and those of them with the right label.
     mosaics, near : int64, shape (n,)
-        Mosaics of the query, and those of them with neighbours within the threshold.
+        Patches of the query, and those of them with neighbours within the threshold.
     """
 
     slides: Ints
@@ -132,7 +132,7 @@ class Answers:
         ranking = short & ~all_given & ~nothing_near
         reasons = {
             f"the exclusion of the patient and the filters leave fewer than {k}": all_given,
-            "no mosaic of the query has a neighbour within the threshold": nothing_near,
+            "no patch of the query has a neighbour within the threshold": nothing_near,
             f"fewer than {k} were within the threshold and kept by the ranking": ranking,
         }
         return {text: int(which.sum()) for text, which in reasons.items() if which.any()}

@@ -24,7 +24,7 @@ from napari_fish.store.protocol import Store
 def choose_questions(
     store: Store, source: Store, params: EvaluateParams, level: Level
 ) -> tuple[Questions, list[str]]:
-    """Choose the queries: every slide or mosaic with a label, or a sample.
+    """Choose the queries: every slide or patch with a label, or a sample.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def choose_questions(
     params
         Target, filters, sample.
     level
-        Slides or single mosaics.
+        Slides or single patches.
 
     Returns
     -------
@@ -140,7 +140,7 @@ class Asker:
         params
             How to search.
         level
-            Whether slides are ranked, or mosaics returned as they are found.
+            Whether slides are ranked, or patches returned as they are found.
         """
         answers: list[Answers] = []
         order: list[int] = []
@@ -182,7 +182,7 @@ class Asker:
         )
 
     def _ask_patches(self, questions: Questions, queries: Sequence[Query], p: SearchParams) -> Answers:
-        """Find the mosaics nearest to each mosaic: one list a query, nothing to rank."""
+        """Find the patches nearest to each patch: one list a query, nothing to rank."""
         threshold, _ = threshold_of(self.store, p.threshold, p.mode)
         masks = [self._mask(query, p) for query in queries]
         found = find_neighbours(self.store, queries, p, threshold, masks)
@@ -222,7 +222,7 @@ class Asker:
         )
 
     def _as_ranked(self, lists: NeighbourLists) -> NeighbourLists:
-        """Order the list of one mosaic as a search does: what is equally near by the number of its slide."""
+        """Order the list of one patch as a search does: what is equally near by the number of its slide."""
         order = np.lexsort([self.store.slides_of(lists.rows), lists.distances])
         return replace(lists, rows=lists.rows[order], distances=lists.distances[order])
 
@@ -254,5 +254,5 @@ def _and_within(where: Sequence[str], within: str) -> tuple[str, ...]:
 
 
 def _near(results: Results) -> int:
-    """Count the query's mosaics with neighbours within the threshold."""
+    """Count the query's patches with neighbours within the threshold."""
     return sum(fate.length > 0 for fate in results.explanation.lists)

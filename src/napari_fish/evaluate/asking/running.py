@@ -24,8 +24,8 @@ from napari_fish.store.protocol import Catalogue, CataloguedStore, Store
 Progress = Callable[[int, int], None]
 ShouldStop = Callable[[], bool]
 
-# Mosaics asked for at a time: a batch shares its pass over the database, and is not long in coming.
-BATCH_MOSAICS = 512
+# Patches asked for at a time: a batch shares its pass over the database, and is not long in coming.
+BATCH_PATCHES = 512
 # Other processes take seconds to start: they must save more than that.
 WORTH_SECONDS = 10.0
 # Tasks a process has at a time: the one it works on, and the next.
@@ -78,7 +78,7 @@ def ask_all(
     ways
         How to search.
     level
-        Slides or single mosaics.
+        Slides or single patches.
     jobs
         Processes to use where the databases are on disk and the work takes long enough.
     progress, should_stop
@@ -106,7 +106,7 @@ def _tasks(source: Store, questions: Questions, ways: Sequence[SearchParams], le
     sizes = np.ones(len(questions), np.int64)
     if level == "slide":
         sizes = source.patches_per_slide[questions.slides]
-    of_batch = (np.cumsum(sizes) - sizes) // BATCH_MOSAICS
+    of_batch = (np.cumsum(sizes) - sizes) // BATCH_PATCHES
     batches = [np.flatnonzero(of_batch == number).tolist() for number in np.unique(of_batch)]
     return [
         Task(way, at[0], questions.take(at), params, level)

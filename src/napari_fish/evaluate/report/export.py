@@ -19,7 +19,7 @@ def to_json(evaluation: Evaluation) -> dict[str, Any]:
         "level": e.level,
         "k": e.k,
         "modes": {way.name: _way(way) for way in e.ways},
-        "index_bytes_per_mosaic": None if e.storage is None else e.storage.index_per_mosaic,
+        "index_bytes_per_mosaic": None if e.storage is None else e.storage.index_per_patch,
         "ablation": {way.name: _way(way) for way in e.ablation},
         "database": e.database,
         "queries": e.queries,

@@ -181,7 +181,7 @@ def speed_lines(
     rows
         What was measured.
     whole
-        Searches for whole slides, instead of single mosaics.
+        Searches for whole slides, instead of single patches.
     theme
         Colours.
     width
@@ -218,7 +218,7 @@ def speed_lines(
         if x - last > 52:
             parts.append(_text(x, bottom + 16, f"{n:,}".replace(",", " "), theme.soft, 11, "middle"))
             last = x
-    parts.append(_text((left + right) / 2, bottom + 34, "mosaics in the database", theme.soft, 11, "middle"))
+    parts.append(_text((left + right) / 2, bottom + 34, "patches in the database", theme.soft, 11, "middle"))
     ends, colours = list[tuple[float, str, str]](), DARK if theme == ON_DARK else LIGHT
     for number, (mode, mine) in enumerate(points.items()):
         colour = colours[number % len(colours)]

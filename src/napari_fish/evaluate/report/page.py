@@ -73,7 +73,7 @@ def to_html(evaluation: Evaluation) -> str:
 
 
 def _summary(e: Evaluation) -> str:
-    asked = f"{e.n_queries} {'mosaics' if e.level == 'patch' else 'slides'} of {e.n_patients} patients" + (
+    asked = f"{e.n_queries} {'patches' if e.level == 'patch' else 'slides'} of {e.n_patients} patients" + (
         f" of {esc(e.queries)}" if e.queries else ""
     )
     way = "each answered without its own patient" + (", from another cohort" if e.queries else "")
@@ -115,7 +115,7 @@ def _ways(e: Evaluation) -> str:
         "patients, for macro averages drawn within each label; a label of one patient has none.</p>"
         f"{_table(tables.ways_table(e.ways, e.k, e.level))}"
         '<p class="small soft">Fewer: answers with fewer slides than asked for. Recall: share of true neighbours '
-        "within the threshold that the mode finds, on n mosaics that have any. Times are of single searches for queries already encoded.</p>"
+        "within the threshold that the mode finds, on n patches that have any. Times are of single searches for queries already encoded.</p>"
         "<details><summary>By other definitions: those of the published program</summary>"
         f"{_table(tables.definitions_table(e.ways, e.k, e.definition, e.level))}</details></div>"
     )
@@ -191,7 +191,7 @@ def _speed(e: Evaluation) -> str:
     for what, rows in (
         ("Growing parts of the database", [row for row in e.speed if not row.what.startswith(COPIES)]),
         (
-            "Each mosaic copied with noise on its latent codes",
+            "Each patch copied with noise on its latent codes",
             [row for row in e.speed if row.what.startswith(COPIES)],
         ),
     ):
@@ -199,7 +199,7 @@ def _speed(e: Evaluation) -> str:
             figures = [
                 f'<div><h3>{name}</h3><div class="figure">{drawn}</div></div>'
                 for name, drawn in (
-                    ("One mosaic", speed_lines(rows, False, title="Time of a search for one mosaic")),
+                    ("One patch", speed_lines(rows, False, title="Time of a search for one patch")),
                     ("A whole slide", speed_lines(rows, True, title="Time of a search for a slide")),
                 )
                 if drawn
@@ -209,7 +209,7 @@ def _speed(e: Evaluation) -> str:
             )
     return (
         f'<div class="card"><h2>Speed</h2>{"".join(parts)}<p class="small soft">Lines are medians, bands hold 90 % of '
-        "searches; both axes are logarithmic. Recall: against exact search, on n random mosaics of each part.</p></div>"
+        "searches; both axes are logarithmic. Recall: against exact search, on n random patches of each part.</p></div>"
     )
 
 

@@ -82,7 +82,7 @@ def short_table(ways: Sequence[WayScores]) -> Table:
 
 def speed_table(rows: Sequence[SpeedRow]) -> Table:
     """Return one line a size and mode."""
-    head = ["", "slides", "mosaics", "mode", "patch: median ms", "5 to 95 %", "slide: median ms", "5 to 95 %",
+    head = ["", "slides", "patches", "mode", "patch: median ms", "5 to 95 %", "slide: median ms", "5 to 95 %",
             "recall"]  # fmt: skip
     lines = []
     for row in rows:
@@ -104,7 +104,7 @@ def storage_lines(evaluation: Evaluation) -> list[tuple[str, str]]:
         lines += [
             (
                 "Index",
-                f"{kept.index_per_mosaic:.0f} bytes a mosaic, {kept.index / slides / 1e3:.1f} kB a slide",
+                f"{kept.index_per_patch:.0f} bytes a patch, {kept.index / slides / 1e3:.1f} kB a slide",
             ),
             ("Truth (SQLite)", f"{kept.truth / slides / 1e3:.1f} kB a slide"),
             ("Thumbnails", f"{kept.thumbnails / slides / 1e3:.1f} kB a slide"),

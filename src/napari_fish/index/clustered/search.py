@@ -45,7 +45,7 @@ class ClusterParams:
     Attributes
     ----------
     clusters
-        Number of clusters; None for 4 times the square root of the number of mosaics.
+        Number of clusters; None for 4 times the square root of the number of patches.
     sample
         Barcodes per cluster that the clustering is trained on.
     rounds
@@ -81,9 +81,9 @@ class ClusteredIndex:
     centres : uint64, shape (n_clusters, words)
         Cluster centres.
     main, clusters
-        Mosaics in key order, their barcodes in two pieces, the second ones in cluster order; and that order.
+        Patches in key order, their barcodes in two pieces, the second ones in cluster order; and that order.
     delta, delta_clusters
-        Later mosaics, and their rows in cluster order; none where not given.
+        Later patches, and their rows in cluster order; none where not given.
     finder
         Finds clusters; made here where not given.
     """
@@ -127,7 +127,7 @@ class ClusteredIndex:
         Parameters
         ----------
         main
-            Mosaics in key order; those of the index are the same with their barcodes in two pieces.
+            Patches in key order; those of the index are the same with their barcodes in two pieces.
         params, threads
             How clusters are made, and by how many threads.
         room

@@ -271,7 +271,7 @@ def _visit_both(
     most: int, limits: NDArray[np.int64], state: NDArray[np.int64], accepted: NDArray[np.int64],
     rows: NDArray[np.int64], distances: NDArray[np.int32],
 ) -> None:  # fmt: skip
-    """Visit a key that both parts have; of equally near mosaics that of the main part counts."""
+    """Visit a key that both parts have; of equally near patches that of the main part counts."""
     keys, offsets, head, tail, place, slides, _ = main
     best, row = nearest_row(offsets[at], offsets[at + 1], head, tail, place, slides, query, allowed, mask)
     more = delta[1]

@@ -18,7 +18,7 @@ def nearest_row(
     slides: NDArray[np.int32], query: Barcodes,
     allowed: NDArray[np.bool_], mask: int,
 ) -> Any:  # fmt: skip
-    """Return (distance, row) of the nearest allowed mosaic of those under a key; row -1 where there is none."""
+    """Return (distance, row) of the nearest allowed patch of those under a key; row -1 where there is none."""
     best, best_row = np.int32(2**30), np.int64(-1)
     for row in range(start, stop):
         if len(allowed) and not allowed[mask, slides[row]]:

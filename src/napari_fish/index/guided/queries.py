@@ -21,7 +21,7 @@ def _every_row(
     slides: NDArray[np.int32], query: Barcodes,
     allowed: NDArray[np.bool_], mask: int, most: int, found: Any,
 ) -> Any:  # fmt: skip
-    """Add all allowed mosaics of a key within the threshold."""
+    """Add all allowed patches of a key within the threshold."""
     for row in range(start, stop):
         if len(allowed) and not allowed[mask, slides[row]]:
             continue
@@ -36,7 +36,7 @@ def _with_every_row(
     main: Any, delta: Any, accepted: NDArray[np.int64], n: int, query: Barcodes, allowed: NDArray[np.bool_],
     mask: int, most: int, found: Any,
 ) -> Any:  # fmt: skip
-    """Look under all accepted keys again and return every mosaic within the threshold."""
+    """Look under all accepted keys again and return every patch within the threshold."""
     found[2][0] = 0
     for i in range(n):
         first = 0

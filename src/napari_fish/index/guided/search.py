@@ -1,7 +1,7 @@
-"""The paper's guided search over mosaics in key order.
+"""The paper's guided search over patches in key order.
 
 From the query's key and from keys a fixed step above and below it, walk to the next keys in use and keep those
-whose nearest mosaic is within the threshold. A walk ends after k keys, at the end of the index, or at a key
+whose nearest patch is within the threshold. A walk ends after k keys, at the end of the index, or at a key
 that an earlier walk accepted. Walks of one direction start further and further out, so a walk that would
 meet an accepted key adds nothing: everything before that key was seen, and refused, by the earlier walk.
 """
@@ -52,10 +52,10 @@ class GuidedParams:
         k, keys a walk visits.
     threshold
         Largest Hamming distance in bits (``paper``: exclusive).
-    every_mosaic
-        Return all mosaics within the threshold under an accepted key, not only the nearest.
+    every_patch
+        Return all patches within the threshold under an accepted key, not only the nearest.
     skips
-        A walk ends when it would skip more than ``skips * limit`` keys that hold only excluded mosaics.
+        A walk ends when it would skip more than ``skips * limit`` keys that hold only excluded patches.
     """
 
     variant: Variant = "paper"
@@ -63,7 +63,7 @@ class GuidedParams:
     steps: int = 10
     limit: int = 375
     threshold: int = 128
-    every_mosaic: bool = False
+    every_patch: bool = False
     skips: int = 10
 
     @property
@@ -86,7 +86,7 @@ class GuidedParams:
             self.variant == "paper",
             self.limit,
             self.largest_accepted,
-            self.every_mosaic,
+            self.every_patch,
             self.skips * self.limit,
         ]
         walks = np.array(self.walks(), np.int64).reshape(-1, 2)
@@ -94,7 +94,7 @@ class GuidedParams:
 
 
 class GuidedIndex:
-    """Mosaics in key order, a main part and a small later one, ready for guided search.
+    """Patches in key order, a main part and a small later one, ready for guided search.
 
     Parameters
     ----------
@@ -133,12 +133,12 @@ class GuidedIndex:
         which: ArrayLike | None = None,
         threads: int = 1,
     ) -> NeighbourLists:
-        """Run the paper's Algorithms 1-3 for a batch of query mosaics.
+        """Run the paper's Algorithms 1-3 for a batch of query patches.
 
         Parameters
         ----------
         keys : int64, shape (n_queries,)
-            Keys of the query mosaics.
+            Keys of the query patches.
         barcodes : uint64, shape (n_queries, words)
             Their barcodes.
         params

@@ -1,7 +1,7 @@
 """Guided search over a van Emde Boas tree and a hash table: the paper's own structure.
 
-Mosaics may be added one at a time in O(log log M); rows keep the number they were added with. Slower than sorted
-arrays, because a walk jumps from key to key and from mosaic to mosaic, but the same results.
+Patches may be added one at a time in O(log log M); rows keep the number they were added with. Slower than sorted
+arrays, because a walk jumps from key to key and from patch to patch, but the same results.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _search_many(
 
 
 class VebIndex:
-    """Mosaics under a van Emde Boas tree of keys.
+    """Patches under a van Emde Boas tree of keys.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class VebIndex:
         return self._n
 
     def add(self, keys: ArrayLike, barcodes: ArrayLike, slides: ArrayLike) -> None:
-        """Add mosaics: keys (n,), barcodes (n, words), slides (n,); they are numbered as they come."""
+        """Add patches: keys (n,), barcodes (n, words), slides (n,); they are numbered as they come."""
         new = np.atleast_1d(np.asarray(keys, np.int64))
         end = self._n + len(new)
         if end > len(self._keys):

@@ -12,13 +12,13 @@ from napari_fish.search.values import Results
 from napari_fish.search.verdict import notes_of
 
 _MODES = {
-    "exact": "exact (every mosaic of the database compared)",
+    "exact": "exact (every patch of the database compared)",
     "clustered": "clustered (the nearest clusters compared)",
     "guided": "guided (the paper's walks along the index)",
     "released": "released (as the published program walks)",
 }
 _RANKINGS = {
-    "fish": "fish (labels of the neighbours vote, certain mosaics first)",
+    "fish": "fish (labels of the neighbours vote, certain regions first)",
     "label-free": "label-free (distance alone)",
 }
 # Browsers keep to it: nothing is fetched, whatever a page contains.
@@ -96,11 +96,11 @@ def _section(results: Results, number: int, palette: Palette, several: bool) -> 
 
 
 def _facts(results: Results) -> str:
-    mosaics = len(results.explanation.lists)
+    regions = len(results.explanation.lists)
     took = sum(results.elapsed_ms.values())
     facts = [
         ("Query", results.query),
-        ("Mosaics", str(mosaics) if mosaics else ""),
+        ("Regions", str(regions) if regions else ""),
         ("Slides found", f"{len(results.hits)} of {results.k} asked for"),
         ("Mode", _MODES.get(results.mode, results.mode)),
         ("Ranking", _RANKINGS.get(results.ranking, results.ranking)),
@@ -116,7 +116,7 @@ def _votes(results: Results, palette: Palette) -> str:
     found = Counter(hit.diagnosis for hit in results.hits)
     parts = []
     for words, counts in (
-        ("What the query's mosaics vote for", votes),
+        ("What the query's regions vote for", votes),
         ("Slides found, by diagnosis", found),
     ):
         if counts:

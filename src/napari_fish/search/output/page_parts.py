@@ -10,8 +10,8 @@ from napari_fish.search.values import Fate, Hit, ListFate, Results, SlideHit
 from napari_fish.search.verdict import bar_of, bits, closeness, regions_in_words
 from napari_fish.store.records import Box
 
-#: Matching pairs shown of a slide, and mosaics in the table of reasons.
-PAIRS, MOSAICS = 5, 300
+#: Matching pairs shown of a slide, and regions in the table of reasons.
+PAIRS, REGIONS = 5, 300
 # A table longer than this is folded.
 _FOLD = 12
 # More boxes than this are drawn without their numbers.
@@ -31,7 +31,7 @@ _LABELLED_HEAD = (
 )
 _LABELLED_FOOT = (
     '<p class="small soft">Entropy in bits: 0 where all neighbours carry one label, more the less they agree. '
-    "The most certain mosaics bring their slides first.</p>"
+    "The most certain regions bring their slides first.</p>"
 )
 
 
@@ -46,22 +46,22 @@ class Album:
 
     def __init__(self, pictures: Pictures | None) -> None:
         self.source = pictures
-        self._mosaics: dict[int, bytes | None] = {}
+        self._patches: dict[int, bytes | None] = {}
 
     def query(self, index: int) -> bytes | None:
-        """Return the picture of a mosaic of the query."""
-        if self.source is not None and index not in self._mosaics:
-            self._mosaics[index] = self.source.query(index)
-        return self._mosaics.get(index)
+        """Return the picture of a patch of the query."""
+        if self.source is not None and index not in self._patches:
+            self._patches[index] = self.source.query(index)
+        return self._patches.get(index)
 
 
 def votes_of(results: Results) -> Counter[str]:
-    """Count the query mosaics that counted, by the label they stand for."""
+    """Count the query patches that counted, by the label they stand for."""
     return Counter(fate.vote for fate in results.explanation.lists if fate.fate == "kept" and fate.vote)
 
 
 def query_picture(results: Results, album: Album) -> str:
-    """Draw the query with its mosaics, coloured by what became of them."""
+    """Draw the query with its patches, coloured by what became of them."""
     overview = album.source.query_overview() if album.source else None
     size = album.source.query_size() if album.source else None
     fates = {fate.query_index: fate for fate in results.explanation.lists}
@@ -92,7 +92,7 @@ def query_picture(results: Results, album: Album) -> str:
         if counts[fate]
     )
     return (
-        f'<svg class="{"" if picture else "bare"}" viewBox="{view}" preserveAspectRatio="xMinYMin" role="img" aria-label="{esc(results.query)} with {len(boxes)} mosaics">'
+        f'<svg class="{"" if picture else "bare"}" viewBox="{view}" preserveAspectRatio="xMinYMin" role="img" aria-label="{esc(results.query)} with {len(boxes)} regions">'
         f'{picture}{drawn}</svg><div class="legend small">{legend}</div>'
     )
 
@@ -109,7 +109,7 @@ def _drawn(index: int, box: Box, fate: ListFate | None, letter: float) -> str:
     )
     # White below the line: it is seen on dark tissue too.
     return (
-        f'<g><title>Mosaic {index}: {esc(words)}</title><rect {place} fill="none" stroke="#fff" stroke-width="5"/>'
+        f'<g><title>Region {index}: {esc(words)}</title><rect {place} fill="none" stroke="#fff" stroke-width="5"/>'
         f'<rect {place} fill="{colour}" fill-opacity="0.12" stroke="{colour}" stroke-width="2.5" '
         f'stroke-dasharray="{dash}"/>{number}</g>'
     )
@@ -168,7 +168,7 @@ def _meter(distance: float, results: Results) -> str:
 def _pair(match: Hit, hit: SlideHit, album: Album) -> str:
     theirs = album.source.hit(hit.slide, match.hit_box) if album.source else None
     at = match.hit_box
-    ours = "a region you liked" if match.liked else f"mosaic {match.query_index}"
+    ours = "a region you liked" if match.liked else f"region {match.query_index}"
     return (
         f'<figure class="pair">{image(album.query(match.query_index), f"Query: {ours}")}'
         f"{image(theirs, f'Region of {hit.name or hit.slide}')}"
@@ -178,23 +178,23 @@ def _pair(match: Hit, hit: SlideHit, album: Album) -> str:
 
 
 def why(results: Results, album: Album, palette: Palette) -> str:
-    """Return the explanation: what was decided, and what became of each mosaic."""
+    """Return the explanation: what was decided, and what became of each patch."""
     told = results.explanation
     kept = sum(fate.fate == "kept" for fate in told.lists)
-    lines = [f"{kept} of {len(told.lists)} query mosaics counted."] if told.lists else []
+    lines = [f"{kept} of {len(told.lists)} query regions counted."] if told.lists else []
     if told.prediction:
         lines.append(f"The most certain of them agree on <strong>{esc(told.prediction)}</strong>.")
     if told.hit_threshold is not None:
-        lines.append(f"Hits of uncertain mosaics counted up to {bits(told.hit_threshold)}.")
+        lines.append(f"Hits of uncertain regions counted up to {bits(told.hit_threshold)}.")
     left_out = "".join(f"<li>Left out: {esc(step)}</li>" for step in told.skipped_steps)
     order = list(FATES)
     lists = sorted(told.lists, key=lambda f: (order.index(f.fate), f.entropy or 0.0, f.query_index))
     labelled = any(fate.entropy is not None for fate in lists)
-    rows = "".join(_row(fate, album, palette, labelled) for fate in lists[:MOSAICS])
-    more = f"<p>{len(lists) - MOSAICS} more mosaics are not listed.</p>" if len(lists) > MOSAICS else ""
+    rows = "".join(_row(fate, album, palette, labelled) for fate in lists[:REGIONS])
+    more = f"<p>{len(lists) - REGIONS} more regions are not listed.</p>" if len(lists) > REGIONS else ""
     table = (
-        f"<details{' open' if len(lists) <= _FOLD else ''}><summary>What became of each mosaic of the query</summary>"
-        '<div class="scroll"><table><thead><tr><th>Mosaic</th><th class="number"></th>'
+        f"<details{' open' if len(lists) <= _FOLD else ''}><summary>What became of each region of the query</summary>"
+        '<div class="scroll"><table><thead><tr><th>Region</th><th class="number"></th>'
         f'<th class="number">Neighbours</th>{_LABELLED_HEAD if labelled else ""}<th>What became of it</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div>{more}{_LABELLED_FOOT if labelled else ''}</details>"
         if lists
@@ -213,7 +213,7 @@ def _row(fate: ListFate, album: Album, palette: Palette, labelled: bool) -> str:
     words = f"dropped: {fate.reason}" if fate.reason and fate.fate != "kept" else FATES[fate.fate][0]
     return (
         f'<tr class="{"" if fate.fate == "kept" else "dropped"}">'
-        f"<td>{image(album.query(fate.query_index), f'Query mosaic {fate.query_index}', (52, 52))}</td>"
+        f"<td>{image(album.query(fate.query_index), f'Query region {fate.query_index}', (52, 52))}</td>"
         f"{number(fate.query_index, 0)}{number(fate.length, 0)}{certain}"
         f"<td>{esc(words)}</td></tr>"
     )

@@ -11,7 +11,7 @@ class Pictures(Protocol):
     """Pictures of a query and of the slides found; None wherever there is none."""
 
     def query(self, index: int) -> bytes | None:
-        """Return the JPEG of a mosaic of the query."""
+        """Return the JPEG of a patch of the query."""
         ...
 
     def query_overview(self) -> bytes | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.store.records import Mosaics
+from napari_fish.store.records import Patches
 from napari_fish.store.snapshot.files import Part, PartWriter, SnapshotError, open_part
 from napari_fish.store.snapshot.fitting import delta_misfit
 from napari_fish.store.snapshot.main_part import MAIN
@@ -25,17 +25,17 @@ class Delta:
 
     Attributes
     ----------
-    mosaics
+    patches
         By slide.
     slides : int64, shape (n,)
-        Numbers of the slides, those without mosaics included.
+        Numbers of the slides, those without patches included.
     after, generation
         The generations it lies between; the first is not part of it.
     identity
         Of the database it belongs to.
     """
 
-    mosaics: Mosaics
+    patches: Patches
     slides: NDArray[np.int64]
     after: int
     generation: int
@@ -46,27 +46,27 @@ class Delta:
         """Read what came after a generation."""
         generation = catalogue.generation
         slides = np.fromiter(catalogue.numbers(after), np.int64)
-        return cls(catalogue.mosaics(after), slides, after, generation, catalogue.identity)
+        return cls(catalogue.patches(after), slides, after, generation, catalogue.identity)
 
     @classmethod
     def joined(cls, deltas: Sequence[Delta]) -> Delta:
         """Put consecutive deltas together."""
-        parts = [delta.mosaics for delta in deltas]
+        parts = [delta.patches for delta in deltas]
         columns = ("keys", "barcodes", "numbers", "boxes")
-        mosaics = Mosaics(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
+        patches = Patches(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
         slides = np.concatenate([delta.slides for delta in deltas])
-        return cls(mosaics, slides, deltas[0].after, deltas[-1].generation, deltas[0].identity)
+        return cls(patches, slides, deltas[0].after, deltas[-1].generation, deltas[0].identity)
 
     def without(self, numbers: Sequence[int]) -> Delta:
         """Return it without some slides."""
         if not len(numbers):
             return self
-        keep, m = ~np.isin(self.mosaics.numbers, numbers), self.mosaics
-        mosaics = Mosaics(m.keys[keep], m.barcodes[keep], m.numbers[keep], m.boxes[keep])
-        return replace(self, mosaics=mosaics, slides=np.setdiff1d(self.slides, numbers))
+        keep, m = ~np.isin(self.patches.numbers, numbers), self.patches
+        patches = Patches(m.keys[keep], m.barcodes[keep], m.numbers[keep], m.boxes[keep])
+        return replace(self, patches=patches, slides=np.setdiff1d(self.slides, numbers))
 
     def __len__(self) -> int:
-        return len(self.mosaics)
+        return len(self.patches)
 
     def _place(self, folder: Path) -> Path:
         return folder / f"delta-{self.after}-{self.generation}"
@@ -76,7 +76,7 @@ class Delta:
         facts = {"after": self.after, IDENTITY: self.identity}
         with PartWriter(self._place(folder), self.generation, facts, durable=False) as writer:
             for name in _DELTA[:-1]:
-                writer.save(name, getattr(self.mosaics, name))
+                writer.save(name, getattr(self.patches, name))
             writer.save("slides", self.slides)
 
     def delete(self, folder: Path) -> None:
@@ -142,9 +142,9 @@ def delete_later(folder: Path, generation: int) -> None:
 
 
 def _delta(part: Part) -> Delta:
-    mosaics = Mosaics(*(part.arrays[name] for name in _DELTA[:-1]))
+    patches = Patches(*(part.arrays[name] for name in _DELTA[:-1]))
     identity = str(part.facts.get(IDENTITY, ""))
-    return Delta(mosaics, part.arrays["slides"], int(part.facts["after"]), part.generation, identity)
+    return Delta(patches, part.arrays["slides"], int(part.facts["after"]), part.generation, identity)
 
 
 def delete_others(folder: Path, kept: Iterable[Delta]) -> None:

@@ -1,4 +1,4 @@
-"""The main part of a snapshot: all mosaics up to a generation, in key order."""
+"""The main part of a snapshot: all patches up to a generation, in key order."""
 
 from __future__ import annotations
 
@@ -67,15 +67,15 @@ class MainPart:
     Attributes
     ----------
     segment
-        Mosaics in key order; slides are positions in ``numbers``.
+        Patches in key order; slides are positions in ``numbers``.
     corners : int32, shape (n_rows, 2)
         x and y in level-0 px.
     sizes : int32, shape (n_slides, 2) or (n_rows, 2)
-        Width and height: of all mosaics of a slide where they are alike, else of each.
+        Width and height: of all patches of a slide where they are alike, else of each.
     by_slide : int32, shape (n_rows,)
         Rows ordered by slide.
     numbers, counts : int64, shape (n_slides,)
-        Number of each slide in the catalogue, ascending, and its mosaics.
+        Number of each slide in the catalogue, ascending, and its patches.
     clustered
         The same rows in cluster order.
     generation
@@ -216,7 +216,7 @@ def _no_fit(catalogue: SqliteCatalogue) -> DatabaseError:
 
 
 def _shared_sizes(sizes: NDArray[np.int32], slides: NDArray[np.int32], n_slides: int) -> NDArray[np.int32]:
-    """Return one size a slide where all its mosaics are alike, as they are unless cut by hand."""
+    """Return one size a slide where all its patches are alike, as they are unless cut by hand."""
     shared = np.zeros((n_slides, 2), np.int32)
     shared[slides] = sizes
     alike = n_slides != len(sizes) and np.array_equal(shared[slides], sizes)

@@ -41,12 +41,12 @@ from napari_fish.store.sqlite.slides import CatalogueSlides
 log = logging.getLogger(__name__)
 
 SNAPSHOT = "snapshot"
-#: With more mosaics than this outside the main part, the main part is written anew.
+#: With more patches than this outside the main part, the main part is written anew.
 COMPACT_AT = 100_000
 
 
 class SnapshotStore:
-    """Slides and mosaics in a folder; see :class:`~napari_fish.store.protocol.Store`.
+    """Slides and patches in a folder; see :class:`~napari_fish.store.protocol.Store`.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class SnapshotStore:
 
     @property
     def patches_per_slide(self) -> NDArray[np.int64]:
-        """Mosaics of each slide, 0 for removed ones."""
+        """Patches of each slide, 0 for removed ones."""
         return self._view.counts
 
     @property
@@ -296,7 +296,7 @@ class SnapshotStore:
         return self.catalogue.digest()
 
     def records(self, rows: ArrayLike) -> list[PatchRecord]:
-        """Say where mosaics lie."""
+        """Say where patches lie."""
         return self._view.records(rows)
 
     def rows_of(self, slides: ArrayLike) -> Rows:
@@ -335,7 +335,7 @@ class SnapshotStore:
         which: ArrayLike | None = None,
         threads: int = 1,
     ) -> NeighbourLists:
-        """Walk from the seeds of each query mosaic."""
+        """Walk from the seeds of each query patch."""
         mask = self._view.allowed(mask)
         return self._view.guided.search(keys, barcodes, params, mask=mask, which=which, threads=threads)
 

@@ -16,7 +16,7 @@ def differences(catalogue: SqliteCatalogue, view: View) -> list[str]:
         is_there = at < len(view.numbers) and view.numbers[at] == number
         rows = view.rows_of([at] if is_there else np.empty(0, np.int64))
         keys, barcodes = view.encoded(rows)
-        boxes = np.array([mosaic.box for mosaic in view.records(rows)], np.int32).reshape(-1, 4)
+        boxes = np.array([patch.box for patch in view.records(rows)], np.int32).reshape(-1, 4)
         record = catalogue.record(number)
         if not is_there or slide_digest(record, keys, barcodes, boxes) != expected:
             text = (

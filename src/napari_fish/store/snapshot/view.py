@@ -1,4 +1,4 @@
-"""All mosaics of a database at one generation: the main part of the snapshot and what came after it."""
+"""All patches of a database at one generation: the main part of the snapshot and what came after it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from napari_fish.store.snapshot.main_part import MainPart
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Mosaics as rows: first those of the main part in key order, then those of the delta in key order.
+    """Patches as rows: first those of the main part in key order, then those of the delta in key order.
 
     Attributes
     ----------
@@ -61,18 +61,18 @@ class View:
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
-        """Mosaics of each slide, 0 for removed ones."""
+        """Patches of each slide, 0 for removed ones."""
         new = np.bincount(self._delta_slides - len(self.main.numbers), minlength=len(self.delta.slides))
         return np.where(self.alive, np.concatenate([self.main.counts, new]), 0)
 
     @cached_property
     def _delta_slides(self) -> NDArray[np.int64]:
-        return np.searchsorted(self.numbers, self.delta.mosaics.numbers)
+        return np.searchsorted(self.numbers, self.delta.patches.numbers)
 
     @cached_property
     def _ordered_delta(self) -> tuple[Segment, Rows]:
-        mosaics = self.delta.mosaics
-        return Segment.from_rows(mosaics.keys, mosaics.barcodes, self._delta_slides)
+        patches = self.delta.patches
+        return Segment.from_rows(patches.keys, patches.barcodes, self._delta_slides)
 
     @property
     def _later(self) -> Segment:
@@ -93,18 +93,18 @@ class View:
     @cached_property
     def _delta_clusters(self) -> NDArray[np.int32]:
         """The cluster of each row of the delta, as they came."""
-        mosaics, known = self.delta.mosaics, np.empty(0, np.int32)
+        patches, known = self.delta.patches, np.empty(0, np.int32)
         if self.before is not None:
             numbers, clusters = self.before
             # Slides are never changed under their number.
-            if np.array_equal(numbers, mosaics.numbers[: len(numbers)]):
+            if np.array_equal(numbers, patches.numbers[: len(numbers)]):
                 known = clusters
-        return np.concatenate([known, self.main.clustered.finder(mosaics.barcodes[len(known) :])[0]])
+        return np.concatenate([known, self.main.clustered.finder(patches.barcodes[len(known) :])[0]])
 
     def followed_by(self, delta: Delta, removed: Sequence[int]) -> View:
         """Return a view with another delta over the same main part."""
         clusters = self.__dict__.get("_delta_clusters")
-        before = self.before if clusters is None else (self.delta.mosaics.numbers, clusters)
+        before = self.before if clusters is None else (self.delta.patches.numbers, clusters)
         return View(self.main, delta, removed, before)
 
     @cached_property
@@ -151,11 +151,11 @@ class View:
         return keys, self.barcodes(rows)
 
     def records(self, rows: ArrayLike) -> list[PatchRecord]:
-        """Say where mosaics lie."""
+        """Say where patches lie."""
         at, late = self._split(rows)
         boxes = np.empty((len(at), 4), np.int32)
         boxes[~late] = self.main.boxes(at[~late])
-        boxes[late] = self.delta.mosaics.boxes[self._ordered_delta[1][at[late]]]
+        boxes[late] = self.delta.patches.boxes[self._ordered_delta[1][at[late]]]
         return [
             PatchRecord(row, slide, Box(*box))
             for row, slide, box in zip(

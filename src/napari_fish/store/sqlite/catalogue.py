@@ -26,7 +26,7 @@ from napari_fish.store.records import (
     Calibration,
     Choice,
     EncodedSlide,
-    Mosaics,
+    Patches,
     Quarantined,
     SlideRecord,
     content_digest,
@@ -49,7 +49,7 @@ LARGEST = 2**31 - 1
 
 
 class SqliteCatalogue(SqlFile):
-    """Slides, mosaics, labels and calibration in SQLite; use :meth:`create` or :meth:`open`."""
+    """Slides, patches, labels and calibration in SQLite; use :meth:`create` or :meth:`open`."""
 
     def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
         super().__init__(folder / FILE, connection)
@@ -216,7 +216,7 @@ class SqliteCatalogue(SqlFile):
                 run("DELETE FROM quarantine WHERE slide = ?", (slide,))
 
     def relabel(self, records: Iterable[SlideRecord]) -> None:
-        """Change what is known of slides, but not their mosaics: names, labels, where they are."""
+        """Change what is known of slides, but not their patches: names, labels, where they are."""
         columns = _SLIDE.split(", ")[1:]
         with self._change() as run:
             for record in records:
@@ -251,7 +251,7 @@ class SqliteCatalogue(SqlFile):
         ]
 
     def numbers(self, after: int = -1) -> dict[int, int]:
-        """Return the mosaics of each slide that came after a generation, by number, in the order of numbers."""
+        """Return the patches of each slide that came after a generation, by number, in the order of numbers."""
         # Left to itself SQLite would read all slides, to have them in order.
         rows = self.rows(
             "SELECT number, mosaics, generation FROM slides INDEXED BY slides_by_generation WHERE generation > ? "
@@ -277,11 +277,11 @@ class SqliteCatalogue(SqlFile):
         return None if found[0] is None else int(found[0])
 
     def count(self) -> int:
-        """Return how many mosaics there are."""
+        """Return how many patches there are."""
         return int(self.rows("SELECT count(*) FROM mosaics")[0][0])
 
     def patch_counts(self) -> dict[str, int]:
-        """Return the mosaics of each slide, by its id."""
+        """Return the patches of each slide, by its id."""
         return dict(self.rows("SELECT slide, mosaics FROM slides ORDER BY number"))
 
     def removed(self, after: int) -> list[int]:
@@ -345,18 +345,18 @@ class SqliteCatalogue(SqlFile):
             names,
         )
 
-    def mosaics(self, after: int = -1) -> Mosaics:
-        """Return the mosaics of slides that came after a generation, by slide and then as they came."""
+    def patches(self, after: int = -1) -> Patches:
+        """Return the patches of slides that came after a generation, by slide and then as they came."""
         rows = self.rows(
             "SELECT m.key, m.slide, m.x, m.y, m.width, m.height, m.barcode FROM slides s "
             "JOIN mosaics m ON m.slide = s.number WHERE s.generation > ? ORDER BY m.id",
             (after,),
         )
-        return self._mosaics(rows)
+        return self._patches(rows)
 
-    def patches_of(self, number: int) -> Mosaics:
-        """Return the mosaics of one slide, as they came."""
-        return self._mosaics(
+    def patches_of(self, number: int) -> Patches:
+        """Return the patches of one slide, as they came."""
+        return self._patches(
             self.rows(
                 "SELECT key, slide, x, y, width, height, barcode FROM mosaics WHERE slide = ? ORDER BY id",
                 (number,),
@@ -369,16 +369,16 @@ class SqliteCatalogue(SqlFile):
         with self.making_sense():
             return np.array(rows, np.int64).reshape(len(rows))
 
-    def patches_by_key(self) -> Iterator[Mosaics]:
-        """Give all mosaics in the order of keys, some at a time."""
+    def patches_by_key(self) -> Iterator[Patches]:
+        """Give all patches in the order of keys, some at a time."""
         with self.clear_errors():
             found = self._connection.execute(
                 "SELECT key, slide, x, y, width, height, barcode FROM mosaics ORDER BY key, id"
             )
             while rows := found.fetchmany(_CHUNK):
-                yield self._mosaics(rows)
+                yield self._patches(rows)
 
-    def _mosaics(self, rows: list[Any]) -> Mosaics:
+    def _patches(self, rows: list[Any]) -> Patches:
         with self.making_sense():
             table = np.array([row[:6] for row in rows], np.int64).reshape(len(rows), 6)
             codes = b"".join(row[6] for row in rows)
@@ -390,7 +390,7 @@ class SqliteCatalogue(SqlFile):
                 0 <= keys.min() <= keys.max() < UNIVERSE and -LARGEST <= boxes.min() <= boxes.max() <= LARGEST
             ):
                 raise ValueError("keys or boxes that no patch has")
-        return Mosaics(
+        return Patches(
             table[:, 0].copy(),
             np.frombuffer(codes, np.uint64).reshape(len(rows), self.words),
             table[:, 1].copy(),
@@ -419,11 +419,11 @@ class SqliteCatalogue(SqlFile):
             )
 
     def digest(self) -> str:
-        """Return a digest of slides and mosaics, the same whatever the order in which they came."""
+        """Return a digest of slides and patches, the same whatever the order in which they came."""
         return content_digest(self.slide_digests().values())
 
     def slide_digests(self) -> dict[int, bytes]:
-        """Return a digest of each slide and its mosaics, by number."""
+        """Return a digest of each slide and its patches, by number."""
         with self.reading():
             return {
                 number: slide_digest(record, found.keys, found.barcodes, found.boxes)

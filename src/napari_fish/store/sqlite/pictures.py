@@ -1,4 +1,4 @@
-"""Small pictures of mosaics and slides, so that results show when the slides' disk is away.
+"""Small pictures of patches and slides, so that results show when the slides' disk is away.
 
 They may be deleted at any time: whatever is wrong with the file, it is made anew, without the pictures that were in it.
 """
@@ -66,7 +66,7 @@ class Thumbnails(SqlFile):
         return cls.connect(path, FORMATS, durable=False)
 
     def save(
-        self, slide: str, overview: bytes, boxes: Sequence[Sequence[int]], mosaics: Sequence[bytes]
+        self, slide: str, overview: bytes, boxes: Sequence[Sequence[int]], patches: Sequence[bytes]
     ) -> None:
         """Keep the pictures of a slide instead of those it had.
 
@@ -76,15 +76,15 @@ class Thumbnails(SqlFile):
             Its id.
         overview
             JPEG of the whole slide; empty for none.
-        boxes, mosaics
-            x, y, width, height in level-0 px of each mosaic, and its JPEG.
+        boxes, patches
+            x, y, width, height in level-0 px of each patch, and its JPEG.
         """
 
         def keep(run: Run) -> None:
             _forget(run, slide)
             if overview:
                 run("INSERT INTO overviews VALUES (?, ?)", (slide, overview))
-            for box, jpeg in zip(boxes, mosaics, strict=True):
+            for box, jpeg in zip(boxes, patches, strict=True):
                 run("INSERT OR REPLACE INTO mosaics VALUES (?, ?, ?, ?, ?, ?)", (slide, *map(int, box), jpeg))
 
         self._change(keep)
@@ -112,15 +112,15 @@ class Thumbnails(SqlFile):
         found = self._found("SELECT jpeg FROM overviews WHERE slide = ?", (slide,))
         return bytes(found[0][0]) if found else None
 
-    def mosaic(self, slide: str, box: Box) -> bytes | None:
-        """Return the JPEG of a mosaic."""
+    def patch(self, slide: str, box: Box) -> bytes | None:
+        """Return the JPEG of a patch."""
         found = self._found(
             "SELECT jpeg FROM mosaics WHERE slide = ? AND x = ? AND y = ? AND width = ? AND height = ?",
             (slide, *box),
         )
         return bytes(found[0][0]) if found else None
 
-    def mosaics(self, slide: str) -> list[tuple[Box, bytes]]:
+    def patches(self, slide: str) -> list[tuple[Box, bytes]]:
         """Return all boxes of a slide with their pictures."""
         rows = self._found("SELECT x, y, width, height, jpeg FROM mosaics WHERE slide = ?", (slide,))
         return [(Box(*row[:4]), bytes(row[4])) for row in rows]

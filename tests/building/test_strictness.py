@@ -85,7 +85,7 @@ def test_an_inspection_has_the_total_and_the_warning(inked: Path) -> None:
 
 def test_a_database_made_before_says_nothing_and_warns_of_nothing() -> None:
     old = Summary(Path("a.fish"), (), (), 1, 5, 1.0, choices={"a.tif": Choice()})
-    assert "left out" not in str(old) and "patches" not in str(old) and not old.warnings
+    assert "left out" not in str(old) and "on tissue" not in str(old) and not old.warnings
 
 
 @pytest.mark.parametrize(

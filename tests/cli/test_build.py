@@ -33,6 +33,7 @@ def test_build_writes_one_json_document_and_extends_what_is_there(slides: Path, 
     assert (code, said["slides"], said["counts"]) == (0, 2, {"added": 2})
     assert said["database"] == str(target) and said["mosaics"] >= 2 and said["seconds"] > 0
     assert [one["slide"] for one in said["done"]] == ["P0-a.tif", "P1-a.tif"]
+    assert sum(one["mosaics"] for one in said["done"]) == said["mosaics"], "the name that scripts know"
     assert records(target)["P1-a.tif"].patient == "P1"
     code, out, err = run(capsys, "build", slides, "-o", target)
     assert (code, "2 unchanged" in out) == (0, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +26,9 @@ from napari_fish.cli.options import (
 from napari_fish.errors import FishError
 from napari_fish.names import field_help
 from napari_fish.texts import enumerated, one_line
+
+if TYPE_CHECKING:
+    from napari_fish.building.summary import SlideDone
 
 QUARANTINED = 3
 """Exit code of a build that finished, but not with every slide."""
@@ -124,7 +127,7 @@ def _build(
     columns: dict[str, str],
 ) -> None:
     from napari_fish.building.build import build as run
-    from napari_fish.building.summary import SlideDone, Watch
+    from napari_fish.building.summary import Watch
     from napari_fish.mosaic.left_out import told
 
     if columns and labels is None:
@@ -162,7 +165,7 @@ def _build(
                 "left_out": left_out,
                 "much_left_out": summary.much_left_out,
                 "warnings": summary.warnings,
-                "done": [{**asdict(one), "path": str(one.path)} for one in summary.done],
+                "done": [_under_known_names(one) for one in summary.done],
                 "quarantined": [asdict(bad) for bad in summary.quarantined],
                 "notes": list(summary.notes),
             }
@@ -172,6 +175,12 @@ def _build(
     # Files that an earlier build found bad are listed, but only what went wrong now is a failure of this run.
     if summary.counts.get("quarantined"):
         raise typer.Exit(QUARANTINED)
+
+
+def _under_known_names(done: SlideDone) -> dict[str, Any]:
+    """Return what became of a slide as scripts know it: its patches are called mosaics there."""
+    said = asdict(done)
+    return said | {"path": str(done.path), "mosaics": said.pop("patches")}
 
 
 def labels(

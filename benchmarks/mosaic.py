@@ -46,7 +46,7 @@ def paper(path: Path) -> int:
 
 def plain(path: Path) -> int:
     from napari_fish.mosaic import preset, segment
-    from napari_fish.mosaic.artefacts import Measurer, shrunk
+    from napari_fish.mosaic.artefacts.filters import Measurer, shrunk
     from napari_fish.mosaic.grid import patch_size
     from napari_fish.mosaic.mosaic import patch_corners
     from napari_fish.mosaic.select import colour_clusters, representatives

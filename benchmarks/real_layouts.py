@@ -29,7 +29,7 @@ from tissue_slides import ArraySlide
 from napari_fish.errors import NoTissue
 from napari_fish.mosaic import Mosaic, make_mosaic
 from napari_fish.mosaic.draw import draw_mosaic
-from napari_fish.mosaic.rings import draw
+from napari_fish.mosaic.masks.rings import draw
 from napari_fish.mosaic.training.examples import FIELD_MPP
 from napari_fish.slides.protocol import RGB
 

@@ -31,7 +31,7 @@ from tissue_slides import ACROSS, KINDS, PATCH, grids, sets_in, slide_of
 
 from napari_fish.errors import NoTissue
 from napari_fish.mosaic import make_mosaic
-from napari_fish.mosaic.artefacts import Filters
+from napari_fish.mosaic.artefacts.filters import Filters
 from napari_fish.mosaic.training import train as training
 from napari_fish.mosaic.training.fitting import SHOWS, Examples
 from napari_fish.mosaic.values import Mosaic, Patch
@@ -137,7 +137,7 @@ def filters_without(group: int, examples: Examples) -> Filters:
 @contextmanager
 def in_force(filters: Filters) -> Iterator[None]:
     """Judge with other filters than those in the package."""
-    with patched("napari_fish.mosaic.judge.read_filters", lambda: filters):
+    with patched("napari_fish.mosaic.artefacts.judge.read_filters", lambda: filters):
         yield
 
 

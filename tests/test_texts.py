@@ -11,7 +11,7 @@ from napari_fish._napari import preferences
 from napari_fish._napari.reader import recognise
 from napari_fish.encode.speed import remembered as memory
 from napari_fish.errors import FishError
-from napari_fish.mosaic.artefacts import read_filters
+from napari_fish.mosaic.artefacts.filters import read_filters
 from napari_fish.search.output.writing import _part
 from napari_fish.texts import parsed_json
 

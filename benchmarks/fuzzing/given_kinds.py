@@ -37,8 +37,8 @@ def _slide_of_masks() -> Any:
 
 
 def _ask_mask(path: Path) -> None:
-    from napari_fish.mosaic.maskfile import MaskFile
     from napari_fish.mosaic.masks import tissue_from_mask
+    from napari_fish.mosaic.masks.maskfile import MaskFile
     from napari_fish.mosaic.params import TissueParams
 
     MaskFile(path).identity()

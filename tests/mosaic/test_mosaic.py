@@ -10,8 +10,8 @@ import pytest
 
 from napari_fish.errors import Cancelled, NoTissue, SlideError
 from napari_fish.mosaic import Mosaic, Patch, make_mosaic, preset
-from napari_fish.mosaic.annotations import polygons_from_geojson
 from napari_fish.mosaic.draw import draw_mosaic
+from napari_fish.mosaic.masks.annotations import polygons_from_geojson
 from tests.mosaic.conftest import GLASS, ArraySlide, disc, glass, stain, tissue_slide
 
 # The artefact filter knows real tissue, and the grain of these slides is none.

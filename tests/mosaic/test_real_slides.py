@@ -10,8 +10,8 @@ import pytest
 
 from napari_fish.errors import SlideError
 from napari_fish.mosaic import make_mosaic, segment
-from napari_fish.mosaic.annotations import polygons_from_geojson
-from napari_fish.mosaic.rings import draw
+from napari_fish.mosaic.masks.annotations import polygons_from_geojson
+from napari_fish.mosaic.masks.rings import draw
 from napari_fish.slides import open_slide
 
 TRUTH = Path(__file__).parent / "truth"

@@ -16,8 +16,8 @@ from napari_fish.errors import Cancelled, NoTissue, SlideError
 from napari_fish.mosaic import Mosaic, MosaicParams, make_mosaic, preset, segment
 from napari_fish.mosaic import mosaic as mosaic_module
 from napari_fish.mosaic import released as rules
-from napari_fish.mosaic.artefacts import Measured, Measurer
-from napari_fish.mosaic.tissue import median_filtered
+from napari_fish.mosaic.artefacts.filters import Measured, Measurer
+from napari_fish.mosaic.tissue.find import median_filtered
 from napari_fish.slides import open_slide
 from napari_fish.slides.bicubic import read_bicubic
 from tests.mosaic.conftest import ArraySlide, disc, glass, stain

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from napari_fish.errors import Cancelled, FishError
-from napari_fish.mosaic.artefacts import read_filters
-from napari_fish.mosaic.beside import KINDS
+from napari_fish.mosaic.artefacts.beside import KINDS
+from napari_fish.mosaic.artefacts.filters import read_filters
+from napari_fish.mosaic.artefacts.trees import Trees, boosted
 from napari_fish.mosaic.training import fitting
 from napari_fish.mosaic.training import train as training
 from napari_fish.mosaic.training.examples import Example, example_slide
@@ -19,8 +20,7 @@ from napari_fish.mosaic.training.fitting import Examples, tile_shows
 from napari_fish.mosaic.training.hard_tissue import KINDS as HARD_KINDS
 from napari_fish.mosaic.training.hard_tissue import HardTissue
 from napari_fish.mosaic.training.train import Source, train_artefacts
-from napari_fish.mosaic.trees import Trees, boosted
-from tests.mosaic.test_measure import grain
+from tests.mosaic.artefacts.test_measure import grain
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_folder_without_tissue_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_shipped_filters_say_what_they_were_trained_on() -> None:
-    card = json.loads((Path(training.__file__).parents[1] / "artefacts.json").read_text())["card"]
+    card = json.loads((Path(training.__file__).parents[1] / "artefacts/artefacts.json").read_text())["card"]
     assert card["seed"] == training.TRAINING_SEED
     assert any("CC BY 3.0" in credit for credit in card["tissue"])
     assert len(card["tissue"]) == len(training.CREDITS)

@@ -12,8 +12,8 @@ from napari_fish.building.survey import Candidate
 from napari_fish.errors import DatabaseError, FishError
 from napari_fish.labels.slide_names import Found, SlideNames
 from napari_fish.labels.table import LabelTable
-from napari_fish.mosaic.annotations import split_classes
-from napari_fish.mosaic.maskfile import MaskFile
+from napari_fish.mosaic.masks.annotations import split_classes
+from napari_fish.mosaic.masks.maskfile import MaskFile
 from napari_fish.slides.opening import expanded
 from napari_fish.store.places import place_of, recorded_path
 from napari_fish.store.protocol import Catalogue

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from napari_fish.encode import EncodeJob, Encoder, ImageJob, PatchBox, boxes_of_region, encode_slides
 from napari_fish.errors import NoTissue, SlideError
 from napari_fish.mosaic import MosaicParams, make_mosaic
-from napari_fish.mosaic.maskfile import MaskFile
 from napari_fish.mosaic.masks import MaskLike, marks_everything
+from napari_fish.mosaic.masks.maskfile import MaskFile
 from napari_fish.mosaic.reading import known_mpp
 from napari_fish.names import STATE_MPP
 from napari_fish.search.values import Query

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from napari_fish.mosaic.tissue import Tissue
+from napari_fish.mosaic.tissue.find import Tissue
 
 STEPS = 4
 """Positions along a patch at which another may begin."""

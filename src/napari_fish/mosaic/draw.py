@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from napari_fish.mosaic.artefacts.measure import RGB
 from napari_fish.mosaic.geojson import CLUSTER_COLOURS, REASON_COLOURS, TISSUE_COLOUR, colour_of
-from napari_fish.mosaic.measure import RGB
 from napari_fish.mosaic.values import REASONS, Mosaic, Patch
 from napari_fish.slides import Slide
 

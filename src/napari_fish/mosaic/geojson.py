@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from napari_fish.mosaic.contours import Ring
+from napari_fish.mosaic.tissue.contours import Ring
 from napari_fish.mosaic.values import REASONS, Mosaic, Patch
 
 CLUSTER_COLOURS: tuple[tuple[int, int, int], ...] = (

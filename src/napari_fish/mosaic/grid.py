@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from napari_fish.mosaic.params import MosaicParams
-from napari_fish.mosaic.tissue import Tissue
+from napari_fish.mosaic.tissue.find import Tissue
 
 BETWEEN_20X_AND_40X = 0.375
 """µm per px that tells a 40x slide (0.25) from a 20x slide (0.5)."""

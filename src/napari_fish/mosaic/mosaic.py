@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.mosaic.artefacts import Measured, Measurer
-from napari_fish.mosaic.contours import within
+from napari_fish.mosaic.artefacts.filters import Measured, Measurer
+from napari_fish.mosaic.artefacts.judge import doubtful, judged, patch_of
 from napari_fish.mosaic.covering import covering_patches
 from napari_fish.mosaic.grid import Block, blocks, centred_patch, patch_size, patches_on
-from napari_fish.mosaic.judge import doubtful, judged, patch_of
-from napari_fish.mosaic.masks import MaskLike, tissue_from_mask
+from napari_fish.mosaic.masks.given import MaskLike, tissue_from_mask
 from napari_fish.mosaic.params import MosaicParams
 from napari_fish.mosaic.reading import Progress, ShouldStop, known_mpp, overlapped
 from napari_fish.mosaic.released import by_columns, without_single_patches
-from napari_fish.mosaic.represented import brought_back, tissue_after_all
 from napari_fish.mosaic.select import colour_clusters, representatives
-from napari_fish.mosaic.tissue import Tissue, segment
+from napari_fish.mosaic.tissue.contours import within
+from napari_fish.mosaic.tissue.find import Tissue, segment
+from napari_fish.mosaic.tissue.represented import brought_back, tissue_after_all
 from napari_fish.mosaic.values import Mosaic, Patch
 from napari_fish.slides import Slide
 from napari_fish.slides.bicubic import read_bicubic, resized_bicubic

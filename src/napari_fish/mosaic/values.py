@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from napari_fish.mosaic.contours import Contour
 from napari_fish.mosaic.params import MosaicParams
+from napari_fish.mosaic.tissue.contours import Contour
 
 REASONS: dict[str, str] = {
     "white": "glass",

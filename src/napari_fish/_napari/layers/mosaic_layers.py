@@ -18,7 +18,7 @@ from napari_fish._napari.layers.coordinates import (
 )
 from napari_fish.mosaic import REASONS, Mosaic, Patch
 from napari_fish.mosaic.geojson import TISSUE_COLOUR, colour_of
-from napari_fish.mosaic.rings import Polygon
+from napari_fish.mosaic.masks.rings import Polygon
 from napari_fish.slides import Slide
 
 TISSUE, PATCHES, DROPPED = "Tissue", "Patches", "Left out"

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from napari_fish.mosaic.artefacts import shrunk
-from napari_fish.mosaic.measure import RGB
+from napari_fish.mosaic.artefacts.filters import shrunk
+from napari_fish.mosaic.artefacts.measure import RGB
 from napari_fish.mosaic.training.examples import MPP, SIDE, Example
 from napari_fish.mosaic.training.painting import Mask
 from napari_fish.slides.demo import DemoImage, demo_specs, render

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_fish.mosaic.masks.rings import draw
 from napari_fish.mosaic.mosaic import make_mosaic
 from napari_fish.mosaic.params import MosaicParams
-from napari_fish.mosaic.rings import draw
 from napari_fish.mosaic.values import Mosaic
 from napari_fish.slides import open_slide
 from napari_fish.slides.demo import DemoImage, DemoSpec, render

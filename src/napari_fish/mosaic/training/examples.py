@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from napari_fish.mosaic.measure import RGB
+from napari_fish.mosaic.artefacts.measure import RGB
 from napari_fish.mosaic.training.hard_tissue import HardTissue
 from napari_fish.mosaic.training.painting import PAINTERS, Mask, a_pen, ink
 

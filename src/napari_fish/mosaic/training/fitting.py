@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.mosaic.artefacts import Filter, Filters
-from napari_fish.mosaic.beside import GROWS, KINDS, beside_patches, beside_slide
-from napari_fish.mosaic.measure import grey, local_patterns, pattern_histogram
-from napari_fish.mosaic.tiles import TILE, TISSUE_SHARE, tile_features
+from napari_fish.mosaic.artefacts.beside import GROWS, KINDS, beside_patches, beside_slide
+from napari_fish.mosaic.artefacts.filters import Filter, Filters
+from napari_fish.mosaic.artefacts.measure import grey, local_patterns, pattern_histogram
+from napari_fish.mosaic.artefacts.tiles import TILE, TISSUE_SHARE, tile_features
+from napari_fish.mosaic.artefacts.trees import Trees, boosted
 from napari_fish.mosaic.training.examples import Example
-from napari_fish.mosaic.trees import Trees, boosted
 
 Floats = NDArray[np.float64]
 SEED = 7001

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.mosaic.measure import RGB
+from napari_fish.mosaic.artefacts.measure import RGB
 from napari_fish.mosaic.training.painting import Field, clouds, crossing, darkened, density, smooth
 
 Look = Callable[["HardTissue", tuple[int, ...], float, np.random.Generator], Field]

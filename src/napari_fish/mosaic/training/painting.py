@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from napari_fish.mosaic.measure import RGB
+from napari_fish.mosaic.artefacts.measure import RGB
 
 Field = NDArray[np.float32]
 Colour = NDArray[np.float64]

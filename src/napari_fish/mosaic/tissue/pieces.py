@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from napari_fish.mosaic.glass import SAMPLE, Overview
+from napari_fish.mosaic.tissue.glass import SAMPLE, Overview
 
 DENSE = 0.2
 """Optical density from which a px has a hue that can be told from noise."""

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.errors import FishError
-from napari_fish.mosaic.beside import KINDS, NAMES, PATCH_NAMES
-from napari_fish.mosaic.measure import (
+from napari_fish.mosaic.artefacts.beside import KINDS, NAMES, PATCH_NAMES
+from napari_fish.mosaic.artefacts.measure import (
     LBP_BINS,
     RGB,
     colour_histograms,
@@ -22,9 +22,9 @@ from napari_fish.mosaic.measure import (
     pattern_histogram,
     white_share,
 )
+from napari_fish.mosaic.artefacts.tiles import TILE, sharpness, tile_features
+from napari_fish.mosaic.artefacts.trees import Trees
 from napari_fish.mosaic.params import MosaicParams
-from napari_fish.mosaic.tiles import TILE, sharpness, tile_features
-from napari_fish.mosaic.trees import Trees
 from napari_fish.texts import parsed_json
 
 Floats = NDArray[np.float64]
@@ -120,7 +120,7 @@ def read_filters(path: Path | None = None) -> Filters:
 
 @cache
 def _shipped() -> Filters:
-    return _parse((files("napari_fish.mosaic") / SHIPPED).read_text(encoding="utf-8"), SHIPPED)
+    return _parse((files("napari_fish.mosaic.artefacts") / SHIPPED).read_text(encoding="utf-8"), SHIPPED)
 
 
 def _parse(text: str, name: str) -> Filters:

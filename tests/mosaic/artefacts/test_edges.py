@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from napari_fish.mosaic.edges import BAND, EDGE_FEATURES, PATCH_ANGLES, edge_features, lightest
-from tests.mosaic.test_measure import grain
+from napari_fish.mosaic.artefacts.edges import BAND, EDGE_FEATURES, PATCH_ANGLES, edge_features, lightest
+from tests.mosaic.artefacts.test_measure import grain
 
 EDGE, LINE, BACK = (EDGE_FEATURES.index(name) for name in ("edge", "line", "line back"))
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.errors import FishError, NoTissue
-from napari_fish.mosaic.annotations import split_classes
-from napari_fish.mosaic.maskfile import MaskFile, marked
+from napari_fish.mosaic.masks.annotations import split_classes
+from napari_fish.mosaic.masks.maskfile import MaskFile, marked
+from napari_fish.mosaic.masks.rings import Polygon, draw, share_inside
 from napari_fish.mosaic.params import TissueParams
 from napari_fish.mosaic.reading import known_mpp
-from napari_fish.mosaic.rings import Polygon, draw, share_inside
-from napari_fish.mosaic.tissue import Tissue, regions
+from napari_fish.mosaic.tissue.find import Tissue, regions
 from napari_fish.mosaic.values import Mosaic
 from napari_fish.slides import Slide
 

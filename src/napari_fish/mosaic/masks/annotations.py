@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from napari_fish.errors import FishError
-from napari_fish.mosaic.rings import Polygon, as_points
+from napari_fish.mosaic.masks.rings import Polygon, as_points
 from napari_fish.texts import enumerated
 
 _DETECTIONS = {"detection", "cell", "tile", "pathdetectionobject", "pathcellobject", "pathtileobject"}

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from napari_fish.mosaic.contours import simplified
-from napari_fish.mosaic.glass import LIGHT
-from napari_fish.mosaic.windows import closed, densities, grown, mean_and_texture, opened, tightened
+from napari_fish.mosaic.tissue.contours import simplified
+from napari_fish.mosaic.tissue.glass import LIGHT
+from napari_fish.mosaic.tissue.windows import closed, densities, grown, mean_and_texture, opened, tightened
 
 SIZES = st.tuples(st.integers(1, 30), st.integers(1, 30))
 

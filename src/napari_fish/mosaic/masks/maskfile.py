@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.errors import FishError, NoTissue
-from napari_fish.mosaic.annotations import polygons_from_geojson
-from napari_fish.mosaic.rings import Polygon
+from napari_fish.mosaic.masks.annotations import polygons_from_geojson
+from napari_fish.mosaic.masks.rings import Polygon
 
 MOST_DECODED = 300_000_000
 """A picture that takes more bytes while it is decoded is refused before that."""

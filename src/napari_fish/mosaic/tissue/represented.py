@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from napari_fish.mosaic.contours import Contour
-from napari_fish.mosaic.tissue import Tissue
+from napari_fish.mosaic.tissue.contours import Contour
+from napari_fish.mosaic.tissue.find import Tissue
+from napari_fish.mosaic.tissue.windows import opened
 from napari_fish.mosaic.values import Patch
-from napari_fish.mosaic.windows import opened
 
 DIRTY = ("ink", "debris")
 """Reasons that a pen stroke or dirt on bare glass gives."""

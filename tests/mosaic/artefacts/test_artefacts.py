@@ -14,20 +14,20 @@ from scipy import ndimage
 
 from napari_fish.errors import FishError
 from napari_fish.mosaic import MosaicParams, make_mosaic, preset
-from napari_fish.mosaic.artefacts import Measurer, read_filters, shrunk
-from napari_fish.mosaic.beside import KINDS, NAMES, PATCH_NAMES
-from napari_fish.mosaic.judge import doubtful, judged
+from napari_fish.mosaic.artefacts.beside import KINDS, NAMES, PATCH_NAMES
+from napari_fish.mosaic.artefacts.filters import Measurer, read_filters, shrunk
+from napari_fish.mosaic.artefacts.judge import doubtful, judged
 from napari_fish.mosaic.training.evaluation import Score, evaluate_demo, score
 from napari_fish.mosaic.training.examples import FIELD_MPP, filled, read_field, resized
 from napari_fish.mosaic.training.painting import PAINTERS
 from napari_fish.mosaic.training.train import TRAINING_SEED
 from napari_fish.mosaic.values import Patch
 from napari_fish.slides.demo import DemoSpec, write_glass
-from tests.mosaic.test_measure import grain
+from tests.mosaic.artefacts.test_measure import grain
 
 
 def test_the_shipped_filters_are_plain_finite_numbers() -> None:
-    shipped = files("napari_fish.mosaic") / "artefacts.json"
+    shipped = files("napari_fish.mosaic.artefacts") / "artefacts.json"
     assert len(shipped.read_bytes()) < 400_000
     trained = read_filters()
     assert len(trained.lbp.weights) == 128
@@ -38,7 +38,9 @@ def test_the_shipped_filters_are_plain_finite_numbers() -> None:
 
 
 def damaged(change: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((files("napari_fish.mosaic") / "artefacts.json").read_text())
+    document: dict[str, Any] = json.loads(
+        (files("napari_fish.mosaic.artefacts") / "artefacts.json").read_text()
+    )
     lbp, tiles = document["filters"]["lbp"], document["filters"]["tiles"]
     split = next(i for i, feature in enumerate(tiles["feature"]) if feature >= 0)
     if change == "spread":

@@ -12,11 +12,11 @@ from scipy import ndimage
 
 from napari_fish.mosaic import make_mosaic, segment
 from napari_fish.mosaic.params import TissueParams
-from napari_fish.mosaic.represented import brought_back
 from napari_fish.mosaic.tissue import Tissue, regions
+from napari_fish.mosaic.tissue.represented import brought_back
 from napari_fish.mosaic.values import Patch
 from tests.mosaic.conftest import ArraySlide, disc
-from tests.mosaic.test_glass import MPP, ROUND, SIDE, even, fabric, slide_on
+from tests.mosaic.tissue.test_glass import MPP, ROUND, SIDE, even, fabric, slide_on
 
 
 def drawn(points: list[tuple[float, float]], width: int) -> NDArray[np.float32]:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from napari_fish.errors import NoTissue, SlideError
 from napari_fish.mosaic import TissueParams, segment
-from napari_fish.mosaic.contours import Contour
-from napari_fish.mosaic.rings import draw
-from napari_fish.mosaic.tissue import close, read_overview
+from napari_fish.mosaic.masks.rings import draw
+from napari_fish.mosaic.tissue.contours import Contour
+from napari_fish.mosaic.tissue.find import close, read_overview
 from tests.mosaic.conftest import ArraySlide, disc, glass, stain
 
 SATURATED = TissueParams(method="saturation", min_tissue=100.0, max_holes=8)

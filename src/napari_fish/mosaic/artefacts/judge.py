@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.errors import NoTissue
-from napari_fish.mosaic.artefacts import Measured, read_filters
-from napari_fish.mosaic.beside import KINDS, beside_patches, beside_slide
+from napari_fish.mosaic.artefacts.beside import KINDS, beside_patches, beside_slide
+from napari_fish.mosaic.artefacts.filters import Measured, read_filters
+from napari_fish.mosaic.artefacts.tiles import COARSE, FEATURES, TISSUE_SHARE
 from napari_fish.mosaic.params import MosaicParams
-from napari_fish.mosaic.tiles import COARSE, FEATURES, TISSUE_SHARE
 from napari_fish.mosaic.values import Patch
 
 ODD, SURER = -3.0, 2.5

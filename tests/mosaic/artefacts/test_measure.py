@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from scipy import ndimage
 from skimage.feature import local_binary_pattern
 
-from napari_fish.mosaic.measure import (
+from napari_fish.mosaic.artefacts.measure import (
     colour_histograms,
     grey,
     local_patterns,
     pattern_histogram,
     white_share,
 )
-from napari_fish.mosaic.tiles import FEATURES, TILE, sharpness, tile_features
+from napari_fish.mosaic.artefacts.tiles import FEATURES, TILE, sharpness, tile_features
 
 
 def grain(seed: int, sigma: float = 1.0, side: int = 256) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.mosaic.tiles import FEATURES, TISSUE_SHARE
+from napari_fish.mosaic.artefacts.tiles import FEATURES, TISSUE_SHARE
 
 Floats = NDArray[np.float64]
 KINDS: tuple[str, ...] = ("clean", "ink", "fold", "debris", "blur")
@@ -35,7 +35,7 @@ def beside_slide(tiles: Floats) -> Floats:
     Parameters
     ----------
     tiles : ndarray, shape (patches, tiles, features)
-        As :func:`~napari_fish.mosaic.tiles.tile_features` gives them, for all patches of a slide.
+        As :func:`~napari_fish.mosaic.artefacts.tiles.tile_features` gives them, for all patches of a slide.
 
     Returns
     -------

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.mosaic.measure import RGB
+from napari_fish.mosaic.artefacts.measure import RGB
 
 Light = NDArray[np.float32]
 SQUARE = 4

@@ -17,10 +17,10 @@ from PIL import Image
 
 from napari_fish.errors import FishError, NoTissue
 from napari_fish.mosaic import TissueParams, make_mosaic, preset
-from napari_fish.mosaic.annotations import polygons_from_geojson
-from napari_fish.mosaic.maskfile import MaskFile
 from napari_fish.mosaic.masks import MaskLike, marks_everything, mask_of, tissue_from_mask
-from napari_fish.mosaic.rings import draw
+from napari_fish.mosaic.masks.annotations import polygons_from_geojson
+from napari_fish.mosaic.masks.maskfile import MaskFile
+from napari_fish.mosaic.masks.rings import draw
 from napari_fish.mosaic.tissue import Tissue
 from napari_fish.slides import open_slide
 from tests.mosaic.conftest import ArraySlide, disc, glass, stain
@@ -284,7 +284,7 @@ def test_an_image_whose_decoder_holds_it_several_times_is_refused_at_a_smaller_s
 def test_a_picture_finer_than_needed_is_made_smaller_before_it_is_looked_at(
     tmp_path: Path, monkeypatch, mode: str
 ) -> None:
-    monkeypatch.setattr("napari_fish.mosaic.maskfile.MOST_PX", 40_000)
+    monkeypatch.setattr("napari_fish.mosaic.masks.maskfile.MOST_PX", 40_000)
     image = Image.fromarray(picture(10).astype(np.uint16 if mode == "I;16" else np.uint8) * 255)
     (image if mode == "I;16" else image.convert(mode)).save(tmp_path / "mask.tif")
     assert MaskFile(tmp_path / "mask.tif").read().shape == (150, 200)
@@ -292,7 +292,7 @@ def test_a_picture_finer_than_needed_is_made_smaller_before_it_is_looked_at(
 
 
 def test_a_file_larger_than_any_annotations_is_not_read(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("napari_fish.mosaic.maskfile.MOST_BYTES", 100)
+    monkeypatch.setattr("napari_fish.mosaic.masks.maskfile.MOST_BYTES", 100)
     with pytest.raises(FishError, match="without detections"):
         given(written(tmp_path / "a.geojson", *CLASSES))
 

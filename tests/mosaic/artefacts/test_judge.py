@@ -10,12 +10,12 @@ import pytest
 
 from napari_fish.errors import NoTissue
 from napari_fish.mosaic import MosaicParams
-from napari_fish.mosaic.artefacts import Filters, Measured, Measurer, read_filters
-from napari_fish.mosaic.beside import KINDS
-from napari_fish.mosaic.judge import doubtful, judged
-from napari_fish.mosaic.trees import Trees
+from napari_fish.mosaic.artefacts.beside import KINDS
+from napari_fish.mosaic.artefacts.filters import Filters, Measured, Measurer, read_filters
+from napari_fish.mosaic.artefacts.judge import doubtful, judged
+from napari_fish.mosaic.artefacts.trees import Trees
 from napari_fish.mosaic.values import Patch
-from tests.mosaic.test_measure import grain
+from tests.mosaic.artefacts.test_measure import grain
 
 NORMAL = MosaicParams()
 

@@ -6,8 +6,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.mosaic.edges import DENSITY, EDGE_FEATURES, edge_features, lightest
-from napari_fish.mosaic.measure import LEAST_ROTATION, RGB
+from napari_fish.mosaic.artefacts.edges import DENSITY, EDGE_FEATURES, edge_features, lightest
+from napari_fish.mosaic.artefacts.measure import LEAST_ROTATION, RGB
 
 TILE = 64
 """Side of a tile in px at 5x."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from napari_fish.mosaic.windows import closed, densities, grown, mean_and_texture, opened, tightened
+from napari_fish.mosaic.tissue.windows import closed, densities, grown, mean_and_texture, opened, tightened
 
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float32]

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from napari_fish.errors import NoTissue
-from napari_fish.mosaic.contours import Contour, trace
-from napari_fish.mosaic.glass import find_tissue, measure
 from napari_fish.mosaic.params import TissueParams
-from napari_fish.mosaic.pieces import stained
 from napari_fish.mosaic.reading import ShouldStop, known_mpp, overlapped
 from napari_fish.mosaic.released import best_level, opencv_close, opencv_saturation, read_whole_level
+from napari_fish.mosaic.tissue.contours import Contour, trace
+from napari_fish.mosaic.tissue.glass import find_tissue, measure
+from napari_fish.mosaic.tissue.pieces import stained
 from napari_fish.slides import Slide
 
 Mask = NDArray[np.bool_]

@@ -1,0 +1,5 @@
+"""Where there is tissue, and where there is none after all."""
+
+from napari_fish.mosaic.tissue.find import Tissue, regions, segment
+
+__all__ = ["Tissue", "regions", "segment"]

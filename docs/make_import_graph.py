@@ -16,6 +16,7 @@ import grimp
 
 HERE = Path(__file__).parent
 PICTURE = HERE / "images" / "rooms.svg"
+PACKAGE = HERE.parent / "src" / "napari_fish"
 BASE = "names, errors, …"
 """The modules on which every room stands, as one."""
 _STEP, _TOP, _LEFT, _WIDTH, _HEIGHT = 46, 24, 330, 130, 28
@@ -25,8 +26,8 @@ def rooms() -> list[str]:
     """Return the rooms from the first to the last, as the import contract lists them."""
     settings = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))
     contract = settings["tool"]["importlinter"]["contracts"][0]
-    names = [layer.removeprefix("napari_fish.") for layer in contract["layers"] if "|" not in layer]
-    return [BASE, *reversed(names)]
+    names = [layer.removeprefix("napari_fish.") for layer in contract["layers"]]
+    return [BASE, *reversed([name for name in names if (PACKAGE / name).is_dir()])]
 
 
 def imports() -> Counter[tuple[str, str]]:

@@ -33,9 +33,7 @@ from napari_fish.store.opening import pictures_to_write
 from napari_fish.store.places import is_there, place_of, recorded_path
 from napari_fish.store.protocol import CataloguedStore
 from napari_fish.texts import enumerated
-
-Progress = Callable[[int, int], None]
-ShouldStop = Callable[[], bool]
+from napari_fish.work import Progress, ShouldStop
 
 
 def build(

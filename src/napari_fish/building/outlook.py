@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from napari_fish.building.params import BuildParams
 from napari_fish.building.survey import Candidate, survey
-from napari_fish.errors import Cancelled, FishError
+from napari_fish.errors import FishError
 from napari_fish.mosaic import MosaicParams, preset
 from napari_fish.mosaic.grid import patch_size
 from napari_fish.mosaic.mosaic import patch_corners
@@ -20,6 +20,7 @@ from napari_fish.slides import open_slide
 from napari_fish.slides.opening import expanded
 from napari_fish.store.opening import is_database, open_catalogue
 from napari_fish.store.records import Quarantined
+from napari_fish.work import Progress, ShouldStop, stop_if_asked
 
 ENOUGH_SLIDES = 8
 """Slides looked at, spread over all that are to do."""
@@ -80,8 +81,8 @@ def outlook(
     database: str | Path,
     params: BuildParams | None = None,
     *,
-    progress: Callable[[int, int], None] | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+    should_stop: ShouldStop | None = None,
 ) -> Outlook:
     """Say what a build would do, in seconds; parameters as for :func:`~napari_fish.database.build`."""
     params, target = params or BuildParams(), expanded(database)
@@ -121,8 +122,8 @@ def _expected(
     to_do: Sequence[Candidate],
     params: MosaicParams,
     mpp: float | None,
-    progress: Callable[[int, int], None] | None,
-    should_stop: Callable[[], bool] | None,
+    progress: Progress | None,
+    should_stop: ShouldStop | None,
 ) -> tuple[int, int]:
     """Return about how many patches slides have, and how many of those looked at cannot be read."""
     step = max(1, len(to_do) // ENOUGH_SLIDES)
@@ -130,8 +131,7 @@ def _expected(
     end = time.monotonic() + ENOUGH_SECONDS
     patches, size, unreadable, looked = 0, 0, 0, 0
     for one in sample:
-        if should_stop and should_stop():
-            raise Cancelled("looking at slides was stopped.")
+        stop_if_asked(should_stop, "looking at slides was stopped.")
         if looked and time.monotonic() > end:
             break
         looked += 1
@@ -150,9 +150,7 @@ def _expected(
     return round(patches * factor), unreadable
 
 
-def _patches(
-    one: Candidate, params: MosaicParams, mpp: float | None, should_stop: Callable[[], bool] | None
-) -> int:
+def _patches(one: Candidate, params: MosaicParams, mpp: float | None, should_stop: ShouldStop | None) -> int:
     """Return how many patches lie on the tissue of a slide."""
     with open_slide(one.path, mpp=mpp) as slide:
         tissue = segment(slide, params.tissue, threads=1, should_stop=should_stop)

@@ -16,6 +16,7 @@ from napari_fish.errors import Cancelled, FishError, SlideError
 from napari_fish.mosaic import Mosaic, MosaicParams, make_mosaic
 from napari_fish.slides import Slide, open_slide
 from napari_fish.store.records import Choice
+from napari_fish.work import ShouldStop
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +97,7 @@ def prepare(
     params: MosaicParams | None,
     mpp: float | None,
     is_known: Callable[[str], bool],
-    should_stop: Callable[[], bool] | None = None,
+    should_stop: ShouldStop | None = None,
     mask: SlideMask | None = None,
 ) -> Prepared | Refused | Known:
     """Open a slide and choose its patches.

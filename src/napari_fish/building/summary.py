@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from napari_fish.mosaic import Mosaic
 from napari_fish.mosaic.left_out import is_much, spoiled, together, told, warnings
 from napari_fish.store.records import Choice, Quarantined
+from napari_fish.work import Progress
 
 Fate = Literal["added", "replaced", "unchanged", "moved", "twice", "quarantined"]
 MOST_NAMED = 10
@@ -87,7 +88,7 @@ class Watch:
 
     started: Callable[[Under], None] = lambda under: None
     finished: Callable[[SlideDone], None] = lambda done: None
-    patches: Callable[[int, int], None] = lambda done, known: None
+    patches: Progress = lambda done, known: None
 
 
 @dataclass(frozen=True)

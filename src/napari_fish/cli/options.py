@@ -7,7 +7,7 @@ import signal
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -20,6 +20,7 @@ from napari_fish.cli.streams import bare
 from napari_fish.errors import Cancelled
 from napari_fish.names import field_help
 from napari_fish.texts import json_safe
+from napari_fish.work import Progress, ShouldStop
 
 Mpp = Annotated[
     float | None, typer.Option("--mpp", help="Micrometres per level-0 pixel, if you know better.")
@@ -89,7 +90,7 @@ ENDINGS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 
 
 @contextmanager
-def interruptible(signals: Sequence[signal.Signals] = (signal.SIGINT,)) -> Iterator[Callable[[], bool]]:
+def interruptible(signals: Sequence[signal.Signals] = (signal.SIGINT,)) -> Iterator[ShouldStop]:
     """Yield a function that says whether Ctrl-C was pressed; pressed again, it strikes at once.
 
     Python's own exception would be lost, and its traceback shown, where it strikes inside a library's finaliser.
@@ -120,7 +121,7 @@ def interruptible(signals: Sequence[signal.Signals] = (signal.SIGINT,)) -> Itera
 
 
 @contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(label: str) -> Iterator[Progress]:
     """Show a bar on standard error; yields a function that takes the work done and all the work."""
     steps = 1000
     with typer.progressbar(length=steps, label=label, file=bare(sys.stderr)) as bar:

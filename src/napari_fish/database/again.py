@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from napari_fish.store.latent_codes import FOLDER as CODES
 from napari_fish.store.opening import open_catalogue
 from napari_fish.store.places import is_there, place_of
 from napari_fish.texts import enumerated
+from napari_fish.work import Progress, ShouldStop
 
 
 def encode_again(
@@ -25,8 +26,8 @@ def encode_again(
     slides: Iterable[str],
     params: BuildParams,
     *,
-    progress: Callable[[int, int], None] | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+    should_stop: ShouldStop | None = None,
     watch: Watch | None = None,
 ) -> Summary:
     """Encode slides of a database again where other parameters make a difference to them.

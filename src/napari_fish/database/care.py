@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from napari_fish.building.labelling import remember_patient_rule, with_labels
 from napari_fish.building.survey import by_id, candidates
-from napari_fish.errors import Cancelled, DatabaseError, FishError
+from napari_fish.errors import DatabaseError, FishError
 from napari_fish.labels.slide_names import SlideNames
 from napari_fish.labels.table import LabelTable, Matched, label_slides, read_labels
 from napari_fish.search import calibrate
@@ -20,6 +20,7 @@ from napari_fish.store.opening import open_store, pictures_to_write
 from napari_fish.store.places import is_there, place_of, recorded_path
 from napari_fish.store.protocol import Catalogue, CataloguedStore
 from napari_fish.store.records import Quarantined
+from napari_fish.work import Progress, ShouldStop, stop_if_asked
 
 
 def import_labels(
@@ -141,8 +142,8 @@ def relocate(
     database: str | Path,
     folder: str | Path,
     *,
-    progress: Callable[[int, int], None] | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+    should_stop: ShouldStop | None = None,
 ) -> Relocated:
     """Find the slides of a database again after they were moved or renamed.
 
@@ -167,8 +168,7 @@ def relocate(
         for done, one in enumerate(files):
             if not lost:
                 break
-            if should_stop and should_stop():
-                raise Cancelled("looking for slides was stopped.")
+            stop_if_asked(should_stop, "looking for slides was stopped.")
             try:
                 with open_slide(one.path, mpp=1.0) as slide:
                     record = lost.pop(slide.content_hash, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -34,9 +34,8 @@ from napari_fish.slides.opening import expanded
 from napari_fish.store import SlideRecord
 from napari_fish.store.opening import open_store
 from napari_fish.store.places import is_there, place_of
+from napari_fish.work import Progress, ShouldStop
 
-Progress = Callable[[int, int], None]
-ShouldStop = Callable[[], bool]
 log = logging.getLogger(__name__)
 # Searches begun anew because a slide was replaced meanwhile.
 _ATTEMPTS = 4

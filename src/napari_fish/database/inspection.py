@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from napari_fish.errors import Cancelled
 from napari_fish.mosaic.left_out import is_much, together, warnings
 from napari_fish.slides.opening import expanded
 from napari_fish.store.opening import open_catalogue
 from napari_fish.store.places import is_there, place_of
 from napari_fish.store.records import Quarantined, SlideRecord
+from napari_fish.work import Progress, ShouldStop, stop_if_asked
 
 
 @dataclass(frozen=True)
@@ -95,8 +94,8 @@ class Inspection:
 def inspect_database(
     path: str | Path,
     *,
-    progress: Callable[[int, int], None] | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+    should_stop: ShouldStop | None = None,
 ) -> Inspection:
     """Look at a database; nothing is changed, and no encoder is needed.
 
@@ -119,8 +118,7 @@ def inspect_database(
         catalogue.close()
     away = set()
     for done, (_, record) in enumerate(known):
-        if should_stop and should_stop():
-            raise Cancelled("looking at the database was stopped.")
+        stop_if_asked(should_stop, "looking at the database was stopped.")
         place = place_of(record.path, folder)
         if not is_there(place):
             away.add(record.slide)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,13 +21,12 @@ from napari_fish.search.values import Query
 from napari_fish.slides import Slide
 from napari_fish.slides.pixels import to_jpeg
 from napari_fish.store.records import Box
+from napari_fish.work import Progress, ShouldStop
 
 Region = tuple[float, float, float, float]
 """x, y, width, height in level-0 px."""
 Question = str | Path | Slide | NDArray[np.uint8]
 """A file, ``id:`` and the id of a slide in the database, an open slide, or an RGB image."""
-Progress = Callable[[int, int], None]
-ShouldStop = Callable[[], bool]
 
 PICTURE_PX = 256
 """Side of the pictures kept of query patches."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from napari_fish.database.database import Database
 from napari_fish.errors import Cancelled, FishError
+from napari_fish.work import ShouldStop
 
 # Slides encoded to say how long that takes.
 _ENCODED = 3
 
 
-def encoding_times(database: Database, should_stop: Callable[[], bool] | None = None) -> list[float]:
+def encoding_times(database: Database, should_stop: ShouldStop | None = None) -> list[float]:
     """Encode a few slides that are at hand, and return the ms each took; slides elsewhere are no reason to fail.
 
     Parameters

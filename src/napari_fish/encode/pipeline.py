@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -13,11 +13,10 @@ import numpy as np
 
 from napari_fish.encode.encoder import Encoded, Encoder
 from napari_fish.encode.patches import RGB, EncodeJob, PatchBox
-from napari_fish.errors import Cancelled, FishError, SlideError
+from napari_fish.errors import FishError, SlideError
 from napari_fish.slides.protocol import Slide
+from napari_fish.work import Progress, ShouldStop, stop_if_asked
 
-Progress = Callable[[int, int], None]
-ShouldStop = Callable[[], bool]
 T = TypeVar("T")
 
 
@@ -112,8 +111,7 @@ def encode_slides(
                     if open_jobs:
                         continue
                     return
-                if should_stop and should_stop():
-                    raise Cancelled("encoding was stopped.")
+                stop_if_asked(should_stop, "encoding was stopped.")
                 done += _encode_batch(batches.popleft().result(), encoder, keep_codes)
                 if progress:
                     progress(done, known)

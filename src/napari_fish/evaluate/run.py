@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -26,9 +26,7 @@ from napari_fish.evaluate.values import Evaluation, Times
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.store.opening import pictures_of
 from napari_fish.store.protocol import Store
-
-Progress = Callable[[int, int], None]
-ShouldStop = Callable[[], bool]
+from napari_fish.work import Progress, ShouldStop
 
 
 def evaluate(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from napari_fish.encode.bundle.keys import CODEWORDS, keys_from_codes
-from napari_fish.errors import Cancelled
 from napari_fish.evaluate.asking.answers import Questions
 from napari_fish.evaluate.asking.questions import queries_of
 from napari_fish.evaluate.values import SpeedRow, Storage, Times
@@ -25,6 +24,7 @@ from napari_fish.store import EncodedSlide, MemoryStore
 from napari_fish.store.latent_codes import read_codes
 from napari_fish.store.opening import sizes_of
 from napari_fish.store.protocol import Store
+from napari_fish.work import ShouldStop, stop_if_asked
 
 #: Searches that are timed, one after the other.
 TIMED = 50
@@ -36,7 +36,6 @@ NOISE = 0.05
 #: How rows of databases with noisy copies are called.
 COPIES = "copies"
 _MODES: tuple[Mode, ...] = ("exact", "clustered", "guided", "released")
-ShouldStop = Callable[[], bool]
 
 
 def time_searches(
@@ -59,8 +58,7 @@ def time_searches(
     for way in ways:
         search(store, queries[0], way)
     for query in queries:
-        if should_stop is not None and should_stop():
-            raise Cancelled("the evaluation was stopped.")
+        stop_if_asked(should_stop, "the evaluation was stopped.")
         for way, mine in zip(ways, times, strict=True):
             start = time.perf_counter()
             search(store, query, way)
@@ -148,8 +146,7 @@ def augmented(
         dice = np.random.default_rng(seed)
         slides = []
         for i in living:
-            if should_stop is not None and should_stop():
-                raise Cancelled("the evaluation was stopped.")
+            stop_if_asked(should_stop, "the evaluation was stopped.")
             slides.append(
                 noisy_copies(_taken(store, i), read_codes(folder, store.slides[i].slide), factor, dice)
             )
@@ -214,8 +211,7 @@ def _rows(
     several = [query for query in queries if len(query) > 1]
     whole = time_searches(store, several, ways, should_stop) if several else [None] * len(ways)
     for way, one, many in zip(ways, patch, whole, strict=True):
-        if should_stop is not None and should_stop():
-            raise Cancelled("the evaluation was stopped.")
+        stop_if_asked(should_stop, "the evaluation was stopped.")
         recall = measure_recall(store, way, seed=seed)
         yield SpeedRow(what, slides, len(store), way.mode, one, many, recall)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,8 @@ from napari_fish.names import MODES
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.recall import Recall, measure_recall
 from napari_fish.store.protocol import Store
+from napari_fish.work import Progress, ShouldStop
 
-Progress = Callable[[int, int], None]
-ShouldStop = Callable[[], bool]
 # Shares of the progress bar: asking, timing and recall, and what is only done on request.
 _ASK, _TIME = 700, 150
 

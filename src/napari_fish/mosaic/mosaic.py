@@ -14,7 +14,7 @@ from napari_fish.mosaic.covering import covering_patches
 from napari_fish.mosaic.grid import Block, blocks, centred_patch, patch_size, patches_on
 from napari_fish.mosaic.masks.given import MaskLike, tissue_from_mask
 from napari_fish.mosaic.params import MosaicParams
-from napari_fish.mosaic.reading import Progress, ShouldStop, known_mpp, overlapped
+from napari_fish.mosaic.reading import known_mpp, overlapped
 from napari_fish.mosaic.released import by_columns, without_single_patches
 from napari_fish.mosaic.select import colour_clusters, representatives
 from napari_fish.mosaic.tissue.contours import within
@@ -23,6 +23,7 @@ from napari_fish.mosaic.tissue.represented import brought_back, tissue_after_all
 from napari_fish.mosaic.values import Mosaic, Patch
 from napari_fish.slides import Slide
 from napari_fish.slides.bicubic import read_bicubic, resized_bicubic
+from napari_fish.work import Progress, ShouldStop
 
 BLOCK_PX = 1024
 """Side of a block read at once, in px as read: wide enough that few tiles are decoded twice."""

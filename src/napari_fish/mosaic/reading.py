@@ -9,16 +9,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import TypeVar
 
-from napari_fish.errors import Cancelled, SlideError
+from napari_fish.errors import SlideError
 from napari_fish.names import STATE_MPP
 from napari_fish.slides import Slide
+from napari_fish.work import ShouldStop, stop_if_asked
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
-Progress = Callable[[int, int], None]
-"""Called with the work done and all the work."""
-ShouldStop = Callable[[], bool]
-"""Asked now and then; True ends the work with :class:`~napari_fish.errors.Cancelled`."""
 
 
 def overlapped(
@@ -47,8 +44,7 @@ def overlapped(
         running: deque[Future[Result]] = deque(pool.submit(work, j) for j in islice(waiting, 2 * threads))
         try:
             while running:
-                if should_stop is not None and should_stop():
-                    raise Cancelled
+                stop_if_asked(should_stop)
                 result = running.popleft().result()
                 running.extend(pool.submit(work, job) for job in islice(waiting, 1))
                 yield result

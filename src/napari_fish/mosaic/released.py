@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from napari_fish.errors import Cancelled, NoTissue, SlideError
-from napari_fish.mosaic.reading import ShouldStop
+from napari_fish.errors import NoTissue, SlideError
 from napari_fish.slides import Slide
+from napari_fish.work import ShouldStop, stop_if_asked
 
 Mask = NDArray[np.bool_]
 LARGEST_LEVEL = 3 * 10**8
@@ -37,8 +37,7 @@ def best_level(slide: Slide, downsample: float) -> int:
 
 def read_whole_level(slide: Slide, level: int, should_stop: ShouldStop | None) -> NDArray[np.uint8]:
     """Return all stored pixels of a level, shape (rows, columns, 3)."""
-    if should_stop is not None and should_stop():
-        raise Cancelled
+    stop_if_asked(should_stop)
     width, height = slide.level_dimensions[level]
     if width * height > LARGEST_LEVEL:
         raise SlideError(

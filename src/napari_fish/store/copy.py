@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from napari_fish.errors import Cancelled, DatabaseError
+from napari_fish.errors import DatabaseError
 from napari_fish.store.latent_codes import FOLDER as CODES
 from napari_fish.store.latent_codes import has_codes, read_codes, save_codes
 from napari_fish.store.places import BUNDLE, MASK_FOLDERS, place_of, recorded_path
@@ -24,6 +24,7 @@ from napari_fish.store.sqlite.pictures import FILE as THUMBNAILS
 from napari_fish.store.sqlite.pictures import Thumbnails
 from napari_fish.store.sqlite.schema import FILE
 from napari_fish.texts import file_stem
+from napari_fish.work import Progress, ShouldStop, stop_if_asked
 
 #: Parameters that hold no names of people or folders.
 _PUBLIC_PARAMETERS = ("preset", "mosaic", "patches", "version", "paper_barcodes")
@@ -39,8 +40,8 @@ def export(
     *,
     deidentify: bool = False,
     keep: Iterable[str] = (),
-    progress: Callable[[int, int], None] | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+    should_stop: ShouldStop | None = None,
 ) -> list[Path]:
     """Copy a database; the copy appears under its name only when it is complete.
 
@@ -118,9 +119,7 @@ class _Copy:
         if deidentify:
             self.rename = _Pseudonyms((*_KEPT_COLUMNS, *keep), classes=old.facts.patches)
 
-    def run(
-        self, progress: Callable[[int, int], None] | None, should_stop: Callable[[], bool] | None
-    ) -> None:
+    def run(self, progress: Progress | None, should_stop: ShouldStop | None) -> None:
         """Copy everything; see :func:`export`."""
         old, slides = self.old, self.old.slides()
         if self.deidentify:
@@ -133,8 +132,7 @@ class _Copy:
         try:
             new.begin_build()
             for done, (number, record) in enumerate(slides):
-                if should_stop and should_stop():
-                    raise Cancelled("the export was stopped.")
+                stop_if_asked(should_stop, "the export was stopped.")
                 patches, copy = old.patches_of(number), self.rename(record)
                 if pictures and copies:
                     found = pictures.patches(record.slide)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -20,6 +20,7 @@ from napari_fish.slides import Slide, open_slide
 from napari_fish.store.opening import pictures_of
 from napari_fish.store.protocol import KeptPictures
 from napari_fish.store.records import Box
+from napari_fish.work import Progress, ShouldStop
 
 PATCH_UM = 512.0
 """Side of a patch where no slide tells: 1024 px at 20x."""
@@ -107,8 +108,8 @@ def open_pictures(
     layers: Sequence[Any],
     shelf: Shelf,
     most: int,
-    progress: Callable[[int, int], None],
-    should_stop: Callable[[], bool],
+    progress: Progress,
+    should_stop: ShouldStop,
 ) -> Shown:
     """Open what a comparison shows.
 

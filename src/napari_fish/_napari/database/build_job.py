@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from napari_fish.database.again import encode_again
 from napari_fish.encode import DEFAULT_ENCODER, Encoder, load_encoder
 from napari_fish.encode.bundle.device import load_torch_libraries
 from napari_fish.encode.rate import remember_rate
+from napari_fish.work import ShouldStop
 
 FEWEST_PATCHES = 8
 """A rate measured on fewer patches is not worth remembering."""
@@ -82,7 +83,7 @@ class Brake:
                 self._since = time.monotonic()
         self._free.set()
 
-    def held(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
+    def held(self, should_stop: ShouldStop) -> ShouldStop:
         """Return a question that is answered only while the build is not held."""
 
         def stop() -> bool:

@@ -16,7 +16,8 @@ from napari_fish.encode.training.self_supervision import train_network
 from napari_fish.encode.training.sources import LeftOut, TissueSource
 from napari_fish.encode.training.texture_code import TextureTrainParams, train_texture
 from napari_fish.encode.training.vqvae import train_vqvae
-from napari_fish.errors import Cancelled, EncoderError
+from napari_fish.errors import EncoderError
+from napari_fish.work import ShouldStop, stop_if_asked
 
 P = TypeVar("P")
 
@@ -106,7 +107,7 @@ def train_recipe(
     device: str = "auto",
     progress: Callable[[TrainReport], None] | None = None,
     texture_progress: Callable[[int], None] | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    should_stop: ShouldStop | None = None,
     left_out: LeftOut | None = None,
 ) -> Card:
     """Train what a recipe says and write the bundle.
@@ -147,8 +148,7 @@ def train_recipe(
             should_stop=should_stop,
             left_out=left_out,
         )
-        if should_stop and should_stop():
-            raise Cancelled("training was stopped.")
+        stop_if_asked(should_stop, "training was stopped.")
         vqvae = {f"vqvae.{k}": v for k, v in model.state_dict().items() if v.dim()}
     if recipe.texture is None:
         return assemble(recipe, vqvae, None, out, base=base)
@@ -193,7 +193,7 @@ def train_slides(
     device: str = "auto",
     progress: Callable[[TrainReport], None] | None = None,
     texture_progress: Callable[[int], None] | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    should_stop: ShouldStop | None = None,
     left_out: LeftOut | None = None,
 ) -> Card:
     """Train an encoder on the user's own slides.

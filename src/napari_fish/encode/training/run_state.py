@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from napari_fish.encode.importing import UNREADABLE
 from napari_fish.encode.training.params import TrainReport
 from napari_fish.errors import EncoderError
+from napari_fish.work import ShouldStop
 
 SOURCES = "sources"
 """The setting that is a digest of what is trained on."""
@@ -62,7 +63,7 @@ def load_state(path: Path, settings: Mapping[str, object]) -> dict[str, Any]:
 
 
 @contextmanager
-def held_interrupts() -> Iterator[Callable[[], bool]]:
+def held_interrupts() -> Iterator[ShouldStop]:
     """Keep Ctrl-C waiting until a step is done; the yielded function says whether it came. A second one ends at once."""
     came: list[int] = []
 
@@ -116,7 +117,7 @@ class ResumableRun(ABC):
     def go(
         self,
         progress: Callable[[TrainReport], None] | None,
-        should_stop: Callable[[], bool] | None,
+        should_stop: ShouldStop | None,
         *,
         check_every: int,
         patience: int,

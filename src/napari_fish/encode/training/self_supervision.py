@@ -22,6 +22,7 @@ from napari_fish.encode.training.run_state import SOURCES, ResumableRun, cosine_
 from napari_fish.encode.training.sources import LeftOut, TissueSource, sources_digest, tissue_fields
 from napari_fish.encode.training.texture_code import TextureTrainParams, random_crops
 from napari_fish.errors import EncoderError
+from napari_fish.work import ShouldStop
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -41,7 +42,7 @@ def train_network(
     mpp: float = 0.5,
     device: str = "auto",
     progress: Callable[[TrainReport], None] | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    should_stop: ShouldStop | None = None,
     left_out: LeftOut | None = None,
 ) -> LiteTexture:
     """Train a texture network, going on where an interrupted run in the same folder left off.

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.encode.training.sources import LeftOut, TissueSource, tissue_fields
-from napari_fish.errors import Cancelled, EncoderError
+from napari_fish.errors import EncoderError
+from napari_fish.work import ShouldStop, stop_if_asked
 
 if TYPE_CHECKING:
     from napari_fish.encode.networks.lite_texture import LiteTexture
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int], None]
-ShouldStop = Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,7 @@ def view_features(
     rows, owners = [], []
     fields = tissue_fields(sources, per_slide=params.per_slide, mpp=mpp, seed=params.seed, left_out=left_out)
     for owner, pixels in fields:
-        if should_stop and should_stop():
-            raise Cancelled("training of the texture code was stopped.")
+        stop_if_asked(should_stop, "training of the texture code was stopped.")
         views = np.stack(list(random_crops(pixels, params.views, params.input_px, (params.area, 1), rng)))
         images = turn(torch.from_numpy(views).permute(0, 3, 1, 2), chance)
         if params.stain:

@@ -15,6 +15,7 @@ from napari_fish.encode.training.crops import Crops
 from napari_fish.encode.training.params import TrainReport, VQTrainParams
 from napari_fish.encode.training.run_state import SOURCES, ResumableRun, cosine_rate, load_state, save_state
 from napari_fish.encode.training.sources import LeftOut, TissueSource, sources_digest
+from napari_fish.work import ShouldStop
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from napari_fish.encode.networks.vqvae import VQVAE
 
 Progress = Callable[[TrainReport], None]
-ShouldStop = Callable[[], bool]
 
 STATE_FILE = "training-state.pt"
 

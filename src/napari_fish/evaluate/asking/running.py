@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,16 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_fish.errors import Cancelled, FishError
+from napari_fish.errors import FishError
 from napari_fish.evaluate.asking.answers import Answers, Questions
 from napari_fish.evaluate.asking.questions import Asker
 from napari_fish.evaluate.params import Level
 from napari_fish.search.params import SearchParams
 from napari_fish.store.opening import open_store
 from napari_fish.store.protocol import Catalogue, CataloguedStore, Store
-
-Progress = Callable[[int, int], None]
-ShouldStop = Callable[[], bool]
+from napari_fish.work import Progress, ShouldStop, stop_if_asked
 
 # Patches asked for at a time: a batch shares its pass over the database, and is not long in coming.
 BATCH_PATCHES = 512
@@ -126,8 +124,7 @@ def _run(
     asker = Asker(store, source)
     start, left = time.perf_counter(), list(tasks)
     while left:
-        if should_stop is not None and should_stop():
-            raise Cancelled("the evaluation was stopped.")
+        stop_if_asked(should_stop, "the evaluation was stopped.")
         done = len(tasks) - len(left)
         # The first task of a way compiles what it needs; later ones tell how long it takes.
         rest = (time.perf_counter() - start) * len(left) / done if done else 0.0
@@ -160,8 +157,7 @@ def _in_processes(
     left, given = deque(enumerate(tasks)), set[Future[tuple[int, Answers]]]()
     try:
         while left or given:
-            if should_stop is not None and should_stop():
-                raise Cancelled("the evaluation was stopped.")
+            stop_if_asked(should_stop, "the evaluation was stopped.")
             while left and len(given) < GIVEN * others:
                 given.add(executor.submit(_ask_elsewhere, where, asked, *left.popleft()))
             if helps and left:

@@ -11,12 +11,13 @@ from scipy import ndimage
 
 from napari_fish.errors import NoTissue
 from napari_fish.mosaic.params import TissueParams
-from napari_fish.mosaic.reading import ShouldStop, known_mpp, overlapped
+from napari_fish.mosaic.reading import known_mpp, overlapped
 from napari_fish.mosaic.released import best_level, opencv_close, opencv_saturation, read_whole_level
 from napari_fish.mosaic.tissue.contours import Contour, trace
 from napari_fish.mosaic.tissue.glass import find_tissue, measure
 from napari_fish.mosaic.tissue.pieces import stained
 from napari_fish.slides import Slide
+from napari_fish.work import ShouldStop
 
 Mask = NDArray[np.bool_]
 FINE_UM, COARSE_UM = 8.0, 16.0

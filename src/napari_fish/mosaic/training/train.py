@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from napari_fish.errors import Cancelled, FishError
-from napari_fish.mosaic.reading import Progress, ShouldStop
+from napari_fish.errors import FishError
 from napari_fish.mosaic.training.demo_examples import demo_slides
 from napari_fish.mosaic.training.examples import FIELD_MPP, Example, example_slide
 from napari_fish.mosaic.training.fitting import SEED, Examples
+from napari_fish.work import Progress, ShouldStop, stop_if_asked
 
 TRAINING_SEED = SEED
 """Seed of the demo slides whose tissue is painted over; evaluate on any other."""
@@ -99,8 +99,7 @@ def examples_of(name: str, source: Source, number: int, should_stop: ShouldStop 
     """Return the examples of one set of tissue, by its number among the sets."""
     examples = Examples()
     for count, patches in enumerate(source()):
-        if should_stop is not None and should_stop():
-            raise Cancelled
+        stop_if_asked(should_stop)
         if patches:
             examples.add(patches, (count if name == "demo" else number) % GROUPS)
     return examples

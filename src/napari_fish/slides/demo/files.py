@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from napari_fish.slides.demo.specs import GLASS, DemoSpec, demo_specs
+from napari_fish.work import Progress, ShouldStop
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -62,8 +63,8 @@ def write_glass(
 def write_demo(
     folder: str | os.PathLike[str],
     specs: Iterable[DemoSpec] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+    should_stop: ShouldStop | None = None,
 ) -> list[Path]:
     """Write demo slides and their ``labels.csv`` into a folder; slides already there are kept.
 

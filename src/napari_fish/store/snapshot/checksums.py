@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import mmap
 import zlib
-from collections.abc import Callable
 from pathlib import Path
+
+from napari_fish.work import ShouldStop
 
 #: Blocks of a file that are compared when it is opened, evenly spread, the first and the last among them; and their bytes.
 BLOCKS, BLOCK = 16, 4096
@@ -36,7 +37,7 @@ def sampled(content: mmap.mmap) -> int:
     return value
 
 
-def whole(content: mmap.mmap, should_stop: Callable[[], bool] = lambda: False) -> int | None:
+def whole(content: mmap.mmap, should_stop: ShouldStop = lambda: False) -> int | None:
     """Return the checksum of all that a file holds; None when stopped. Other threads run meanwhile."""
     value = 0
     with memoryview(content) as octets:

@@ -15,7 +15,7 @@ import os
 import shutil
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from napari_fish.errors import DatabaseError
 from napari_fish.store.snapshot.checksums import checksum, checksum_of_blocks, sampled, whole
+from napari_fish.work import ShouldStop
 
 MANIFEST = "manifest.json"
 FORMAT = 3
@@ -209,7 +210,7 @@ def verify_part(folder: Path) -> list[str]:
     return wrong
 
 
-def first_damaged(unread: Unread, should_stop: Callable[[], bool] = lambda: False) -> str:
+def first_damaged(unread: Unread, should_stop: ShouldStop = lambda: False) -> str:
     """Compare files with their checksums; say which is the first that is not what was written, nothing if none is."""
     for path, (content, expected) in unread.items():
         if whole(content, should_stop) not in (None, expected):
@@ -217,7 +218,7 @@ def first_damaged(unread: Unread, should_stop: Callable[[], bool] = lambda: Fals
     return ""
 
 
-def read_through(folder: Path, should_stop: Callable[[], bool] = lambda: False) -> int:
+def read_through(folder: Path, should_stop: ShouldStop = lambda: False) -> int:
     """Read the arrays of a part once, from end to end, so that searches find them in memory; return the bytes read.
 
     Read in this way they come in large pieces, where the system can; small ones that are fetched as searches come upon them lie

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import napari_fish
-from napari_fish.names import field_help
+from napari_fish.names import MODE_HELP, RANKING_HELP, field_help
 
 _PLACE = re.compile(r"^<!-- generated: (\w+) -->$", re.MULTILINE)
 _PACKAGE = Path(napari_fish.__file__).parent
@@ -59,6 +59,15 @@ def parameters() -> str:
     return "\n".join(parts)
 
 
+def choices() -> str:
+    """Return what each mode does and how each ranking orders slides."""
+    tables = (
+        "\n".join([f"| {what} | |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in known.items())])
+        for what, known in (("mode", MODE_HELP), ("ranking", RANKING_HELP))
+    )
+    return "\n\n".join(tables)
+
+
 def parameter_classes() -> Iterator[type[Any]]:
     """Yield every class of parameters outside the plugin, in the order of files."""
     for path in sorted(_PACKAGE.rglob("*.py")):
@@ -86,7 +95,7 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 
-PARTS: dict[str, Callable[[], str]] = {"commands": commands, "parameters": parameters}
+PARTS: dict[str, Callable[[], str]] = {"choices": choices, "commands": commands, "parameters": parameters}
 
 
 def fill(app: object, page: str, source: list[str]) -> None:

@@ -11,6 +11,24 @@ Mode = Literal["auto", "exact", "clustered", "guided", "released"]
 Ranking = Literal["auto", "fish", "fish-naive", "fish-weighted", "fish-clean", "released", "label-free"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
+MODE_HELP: dict[str, str] = {
+    "auto": "Exact while that is quick, clustered in large databases; completes short answers.",
+    "exact": "Compares with every patch of the database, so nothing similar is missed.",
+    "clustered": "Looks into the nearest groups of patches only: quick in large databases, misses little.",
+    "guided": "As in the paper: walks along the keys near the query's; as quick in any database.",
+    "released": "As the program published with the paper walks, to compare with it.",
+}
+"""What each mode does."""
+RANKING_HELP: dict[str, str] = {
+    "auto": "By labels where the slides found have them, else by distance alone.",
+    "fish": "The paper's: regions with clear votes are trusted first, doubtful ones are dropped.",
+    "fish-naive": "Votes counted plainly, nothing dropped.",
+    "fish-weighted": "Votes weighed by rarity and position, nothing dropped.",
+    "fish-clean": "Weighed votes; regions that are unusual or far are dropped.",
+    "released": "As the program published with the paper ranks.",
+    "label-free": "By distance alone, without looking at any label.",
+}
+"""How each ranking orders slides."""
 OWN_COLUMNS = ("slide", "name", "patient", "site", "diagnosis")
 """Columns every database has."""
 STATE_MPP = "--mpp on the command line, mpp= in Python, µm per px in the widgets"

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from napari_fish.building.params import BuildParams
 from napari_fish.texts import parsed_json
 
 PLUGIN = "napari-fish"
@@ -17,10 +18,10 @@ MOST_RECENT = 8
 """Folders and databases that are remembered."""
 log = logging.getLogger(__name__)
 _DEFAULTS: dict[str, Any] = {
-    "device": "auto",
-    "batch_size": 0,
+    "device": BuildParams.device,
+    "batch_size": BuildParams.batch,
     "default_database": "",
-    "kept_picture_px": 128,
+    "kept_picture_px": BuildParams.thumbnail_px,
     "thumbnail_size": 128,
 }
 

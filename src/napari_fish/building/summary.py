@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from napari_fish.mosaic import Mosaic
 from napari_fish.mosaic.left_out import is_much, spoiled, together, told, warnings
 from napari_fish.store.records import Choice, Quarantined
+from napari_fish.texts import duration
 from napari_fish.work import Progress
 
 Fate = Literal["added", "replaced", "unchanged", "moved", "twice", "quarantined"]
@@ -150,7 +151,7 @@ class Summary:
     def __str__(self) -> str:
         did = ", ".join(f"{n} {fate}" for fate, n in self.counts.items()) or "nothing to do"
         lines = [
-            f"{self.database}: {self.slides} slides, {self.patches} patches ({did}; {_duration(self.seconds)})"
+            f"{self.database}: {self.slides} slides, {self.patches} patches ({did}; {duration(self.seconds)})"
         ]
         if any(self.judged):
             lines.append(f"on tissue    {told(*self.judged)}")
@@ -169,10 +170,3 @@ class Summary:
                 f"             To dismiss one until it changes: napari-fish remove {self.database} FILE"
             )
         return "\n".join(lines)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"

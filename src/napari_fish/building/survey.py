@@ -12,7 +12,7 @@ from napari_fish.errors import SlideError
 from napari_fish.slides.finding import find_slides, told_unread
 from napari_fish.slides.identity import stamp
 from napari_fish.slides.opening import expanded
-from napari_fish.store.opening import is_database, open_catalogue
+from napari_fish.store.opening import is_database, may_be_database, open_catalogue
 from napari_fish.store.places import place_of
 from napari_fish.store.protocol import Catalogue
 from napari_fish.store.records import SlideRecord
@@ -124,7 +124,7 @@ def is_unchanged(
 def _of_database(path: Path, source: Path) -> bool:
     """Whether a file belongs to a database that lies among the slides."""
     inside = [source.joinpath(*parts) for parts in _beginnings(path.relative_to(source).parts)]
-    return any(folder.suffix == ".fish" or is_database(folder) for folder in inside)
+    return any(map(may_be_database, inside))
 
 
 def _beginnings(parts: Sequence[str]) -> list[Sequence[str]]:

@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from napari_fish.slides.finding import SLIDE_SUFFIXES
+from napari_fish.slides.formats import SUFFIXES
 
 _ENDING = re.compile(
-    r"(?<=[^/])(\.ome)?({}|\.zarr|\.zarr\.zip)$".format("|".join(map(re.escape, sorted(SLIDE_SUFFIXES)))),
+    r"(?<=[^/])(\.ome)?({}|\.zarr|\.zarr\.zip)$".format("|".join(map(re.escape, sorted(SUFFIXES)))),
     re.IGNORECASE,
 )
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:|[A-Za-z][\w+.-]*://")

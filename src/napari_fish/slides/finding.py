@@ -8,77 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from napari_fish.errors import SlideError
+from napari_fish.slides.formats import HAMAMATSU, NOT_READ, SUFFIXES
 from napari_fish.slides.opening import expanded
 
 log = logging.getLogger(__name__)
 
-SLIDE_SUFFIXES = frozenset(
-    [
-        ".svs",
-        ".ndpi",
-        ".mrxs",
-        ".scn",
-        ".vms",
-        ".vmu",
-        ".bif",
-        ".svslide",
-        ".tif",
-        ".tiff",
-        ".btf",
-        ".ptif",
-        ".ptiff",
-        ".qptiff",
-        ".dcm",
-        ".czi",
-        ".png",
-        ".jpg",
-        ".jpeg",
-    ]
-)
-"""Endings of files worth trying; ``.zarr`` folders and ``.zarr.zip`` files come on top."""
-UNREAD_SUFFIXES = frozenset(
-    [
-        ".vsi",
-        ".isyntax",
-        ".i2syntax",
-        ".lif",
-        ".lof",
-        ".bmp",
-        ".gif",
-        ".webp",
-        ".jp2",
-        ".j2k",
-        ".jpx",
-        ".jxl",
-        ".jxr",
-        ".heic",
-        ".psd",
-        ".nd2",
-        ".oir",
-        ".oib",
-        ".oif",
-        ".lsm",
-        ".zvi",
-        ".ims",
-        ".stk",
-        ".afi",
-        ".dzi",
-        ".kfb",
-        ".sdpc",
-        ".mds",
-        ".mdsx",
-        ".tmap",
-        ".dsx",
-        ".eslide",
-        ".tron",
-        ".svslidex",
-        ".rts",
-        ".szi",
-        ".omnyx",
-    ]
-)
-"""Endings of slides and images that are not read: a build says how many it passed over."""
-HAMAMATSU = (".vms", ".vmu")
 MOST_OF_VMS = 2**20
 """Bytes; such a file names its parts in a few lines."""
 
@@ -124,7 +58,7 @@ def _slides_below(folder: Path, seen: set[tuple[int, int]], unread: Counter[str]
     suffixes = {e.suffix.lower() for e in entries}
     passed_over = {e.stem for e in entries if e.suffix.lower() == ".mrxs"}
     parts = {name.lower() for e in entries if e.suffix.lower() in HAMAMATSU for name in parts_of_vms(e)}
-    wanted = SLIDE_SUFFIXES - {".dcm"}
+    wanted = SUFFIXES - {".dcm"}
     if ".dcm" in suffixes:
         yield from _dicom_slides(folder, entries)
     for entry in entries:
@@ -135,7 +69,7 @@ def _slides_below(folder: Path, seen: set[tuple[int, int]], unread: Counter[str]
                 yield from _slides_below(entry, seen, unread)
         elif entry.suffix.lower() in wanted or entry.name.lower().endswith(".zarr.zip"):
             yield entry
-        elif entry.suffix.lower() in UNREAD_SUFFIXES:
+        elif entry.suffix.lower() in NOT_READ:
             unread[entry.suffix.lower()] += 1
 
 

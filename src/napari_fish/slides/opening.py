@@ -7,6 +7,7 @@ from pathlib import Path
 
 from napari_fish.errors import SlideError
 from napari_fish.slides.base import PyramidSlide
+from napari_fish.slides.formats import known_formats
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +103,7 @@ def _open(path: Path, mpp: float | None, series: int | None) -> PyramidSlide:
     except UnknownFormat as error:
         raise SlideError(
             f"{path}: this is not a slide in any known format, whatever its name says. "
-            "Known are svs, ndpi, mrxs, scn, vms, bif, svslide, DICOM, TIFF, OME-TIFF, OME-Zarr, PNG and JPEG."
+            f"Known are {known_formats()}."
         ) from error
 
 

@@ -13,7 +13,8 @@ import openslide
 from napari_fish.errors import SlideError
 from napari_fish.slides.base import PyramidSlide
 from napari_fish.slides.dicom import dicom_series, files_of_series
-from napari_fish.slides.finding import HAMAMATSU, parts_of_vms
+from napari_fish.slides.finding import parts_of_vms
+from napari_fish.slides.formats import HAMAMATSU
 from napari_fish.slides.identity import hash_files
 from napari_fish.slides.image import ArraySlide
 from napari_fish.slides.mpp import Mpp, decide_mpp

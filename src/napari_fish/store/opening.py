@@ -36,6 +36,11 @@ def is_database(location: Location) -> bool:
     return (expanded(location) / FILE).is_file()
 
 
+def may_be_database(location: Location) -> bool:
+    """Whether there is a database, or a folder that is called like one: a damaged or unfinished one, too."""
+    return is_database(location) or (expanded(location).suffix == ".fish" and expanded(location).is_dir())
+
+
 def open_store(location: Location, *, writer: bool = False) -> CataloguedStore:
     """Open a database to search it or, as the one writer, to change it."""
     return SnapshotStore(expanded(location), writer=writer)

@@ -29,7 +29,7 @@ from napari_fish._napari.session.session import session_of
 from napari_fish.building.summary import Summary
 from napari_fish.encode import Encoder
 from napari_fish.slides.opening import expanded
-from napari_fish.store.opening import is_database
+from napari_fish.store.opening import may_be_database
 from napari_fish.texts import count
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class DatabaseWidget(DockedWidget):
     def dropEvent(self, event: Any) -> None:
         """Open a database, or take what is dropped as slides or labels."""
         for path in dropped_paths(event):
-            if is_database(path):
+            if may_be_database(path):
                 self.open(path)
             else:
                 self.show_page("Build")

@@ -8,14 +8,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from napari_fish.slides.formats import endings
 from napari_fish.slides.opening import IMAGE_MAGIC, TIFF_MAGIC
 from napari_fish.texts import parsed_json
 
-ONLY_SLIDES = (".svs", ".ndpi", ".mrxs", ".scn", ".vms", ".vmu", ".bif", ".svslide", ".zarr.zip")
-"""Endings that mean a slide, so that a damaged one gets our message."""
-MAYBE_SLIDES = (".dcm", ".czi")
-"""Endings that other images have too: OpenSlide is asked."""
-TIFFS = (".tif", ".tiff", ".btf", ".ptif", ".ptiff", ".qptiff")
+ONLY_SLIDES, MAYBE_SLIDES, TIFFS = (endings(means) for means in ("slide", "maybe", "tiff"))
 PLAIN_PX = 4096 * 4096
 """A TIFF without tiles or pyramid is a slide only when it has more px than this."""
 PEEKED_PAGES = 8

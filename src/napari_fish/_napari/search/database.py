@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QComboBox, QFileDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
@@ -134,9 +133,3 @@ class DatabasePicker(QWidget):
         layout.addWidget(self.about)
         self.recent.activated.connect(self._chosen)
         self.browse_button.clicked.connect(self.browse)
-
-
-def is_database(path: Any) -> bool:
-    """Whether a folder looks like a database."""
-    folder = Path(path)
-    return folder.is_dir() and (folder.suffix == ".fish" or (folder / "fish.sqlite").is_file())

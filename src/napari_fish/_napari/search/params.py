@@ -11,25 +11,9 @@ from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLabel, QSizePolic
 from napari_fish._napari.controls.common import named
 from napari_fish._napari.search.filters import FilterBar
 from napari_fish.database import Database
-from napari_fish.names import MODES, RANKINGS, Mode, Ranking, field_help
+from napari_fish.names import MODE_HELP, MODES, RANKING_HELP, RANKINGS, Mode, Ranking, field_help
 from napari_fish.search import SearchParams
 
-MODE_HELP = {
-    "auto": "Exact while that is quick, clustered in large databases; completes short answers.",
-    "exact": "Compares with every patch of the database, so nothing similar is missed.",
-    "clustered": "Looks into the nearest groups of patches only: quick in large databases, misses little.",
-    "guided": "As in the paper: walks along the keys near the query's; as quick in any database.",
-    "released": "As the program published with the paper walks, to compare with it.",
-}
-RANKING_HELP = {
-    "auto": "By labels where the slides found have them, else by distance alone.",
-    "fish": "The paper's: regions with clear votes are trusted first, doubtful ones are dropped.",
-    "fish-naive": "Votes counted plainly, nothing dropped.",
-    "fish-weighted": "Votes weighed by rarity and position, nothing dropped.",
-    "fish-clean": "Weighed votes; regions that are unusual or far are dropped.",
-    "released": "As the program published with the paper ranks.",
-    "label-free": "By distance alone, without looking at any label.",
-}
 MOST_SLIDES = 200
 LABEL_PX = 84
 

@@ -20,7 +20,7 @@ from napari_fish._napari.controls.fold import Fold, line, scrolled
 from napari_fish._napari.docks import DockedWidget, show_widget
 from napari_fish._napari.layers.queries import FileQuestion
 from napari_fish._napari.search.batch import BatchQueue, BatchView, Task
-from napari_fish._napari.search.database import DatabasePicker, is_database
+from napari_fish._napari.search.database import DatabasePicker
 from napari_fish._napari.search.history import HistoryView
 from napari_fish._napari.search.memory import keep, recall
 from napari_fish._napari.search.params import ParamsPanel
@@ -31,6 +31,7 @@ from napari_fish._napari.session.session import Answer, session_of
 from napari_fish._napari.shortcuts import bind_shortcuts
 from napari_fish.database import Database
 from napari_fish.search import SearchParams
+from napari_fish.store.opening import may_be_database
 
 if TYPE_CHECKING:
     # Spelt out in the signature, too: napari looks for this very text to pass the viewer.
@@ -176,7 +177,7 @@ class SearchWidget(DockedWidget):
         return True
 
     def _take_files(self, paths: Sequence[Path]) -> None:
-        databases = [path for path in paths if is_database(path)]
+        databases = [path for path in paths if may_be_database(path)]
         if databases:
             self.picker.open(databases[0])
         elif len(paths) == 1:

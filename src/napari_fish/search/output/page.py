@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from napari_fish.names import MODE_HELP, RANKING_HELP
 from napari_fish.search.output.page_parts import Album, hit_card, query_picture, votes_of, why
 from napari_fish.search.output.page_style import CSS, Palette, esc
 from napari_fish.search.values import Results
 from napari_fish.search.verdict import notes_of
 
-_MODES = {
-    "exact": "exact (every patch of the database compared)",
-    "clustered": "clustered (the nearest clusters compared)",
-    "guided": "guided (the paper's walks along the index)",
-    "released": "released (as the published program walks)",
-}
-_RANKINGS = {
-    "fish": "fish (labels of the neighbours vote, certain regions first)",
-    "label-free": "label-free (distance alone)",
-}
 # Browsers keep to it: nothing is fetched, whatever a page contains.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
@@ -102,13 +93,17 @@ def _facts(results: Results) -> str:
         ("Query", results.query),
         ("Regions", str(regions) if regions else ""),
         ("Slides found", f"{len(results.hits)} of {results.k} asked for"),
-        ("Mode", _MODES.get(results.mode, results.mode)),
-        ("Ranking", _RANKINGS.get(results.ranking, results.ranking)),
+        ("Mode", _explained(results.mode, MODE_HELP)),
+        ("Ranking", _explained(results.ranking, RANKING_HELP)),
         ("Threshold", f"{results.threshold} bits"),
         ("Took", f"{took:.0f} ms" if took >= 10 else f"{took:.1f} ms" if took else ""),
     ]
     lines = "".join(f"<dt>{word}</dt><dd>{esc(value)}</dd>" for word, value in facts if value)
     return f'<dl class="facts">{lines}</dl>'
+
+
+def _explained(choice: str, explained: Mapping[str, str]) -> str:
+    return f"{choice}. {explained[choice]}" if choice in explained else choice
 
 
 def _votes(results: Results, palette: Palette) -> str:

@@ -52,7 +52,8 @@ def slide(database: Database, i: int) -> Path:
 def compare(qtbot: Any, comparison: Comparison, *arguments: Any) -> None:
     with qtbot.waitSignal(comparison.changed, timeout=30_000):
         comparison.show(*arguments)
-    assert not comparison.busy
+    # What opened the slides may end a moment after all is drawn.
+    qtbot.waitUntil(lambda: not comparison.busy, timeout=30_000)
 
 
 def state(viewer: Any) -> dict[str, Any]:

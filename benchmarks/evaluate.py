@@ -26,7 +26,7 @@ from common import Row, options, report
 from napari_fish.evaluate.asking.questions import choose_questions
 from napari_fish.evaluate.asking.running import ask_all
 from napari_fish.evaluate.params import EvaluateParams
-from napari_fish.search import calibrate
+from napari_fish.search.calibrate import calibrate
 from napari_fish.store import EncodedSlide, SlideRecord
 from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from realbarcodes import CACHE, real_barcodes
 
 from napari_fish.index.arrays import Mask, NeighbourLists
-from napari_fish.search import Query, SearchParams, calibrate
+from napari_fish.search import Query, SearchParams
+from napari_fish.search.calibrate import calibrate
 from napari_fish.search.engine import allowed_slides
 from napari_fish.search.neighbours import find_neighbours
 from napari_fish.search.params import PAPER_WEIGHTS

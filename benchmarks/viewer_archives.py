@@ -31,7 +31,7 @@ def demo(folder: Path) -> Path:
 
 def large_archive(database: Path, folder: Path, patches: int) -> Path:
     """Make a database of many patches: those of the demo with some bits flipped, as slides of patients of their own."""
-    from napari_fish.search import calibrate
+    from napari_fish.search.calibrate import calibrate
     from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
     dice = np.random.default_rng(0)

@@ -27,7 +27,7 @@ def _encoded_slides() -> list[Any]:
 
 def _databases(folder: Path) -> Iterator[Path]:
     from napari_fish.mosaic import MosaicParams
-    from napari_fish.search import calibrate
+    from napari_fish.search.calibrate import calibrate
     from napari_fish.store.latent_codes import save_codes
     from napari_fish.store.snapshot.store import SnapshotStore
     from napari_fish.store.sqlite.catalogue import SqliteCatalogue

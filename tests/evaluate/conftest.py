@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from napari_fish.index import ClusterParams
-from napari_fish.search import calibrate
+from napari_fish.search.calibrate import calibrate
 from napari_fish.store import MemoryStore
 from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue

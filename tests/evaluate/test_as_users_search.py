@@ -15,7 +15,8 @@ from napari_fish.evaluate.params import Way
 from napari_fish.evaluate.scoring import labels_of_slides
 from napari_fish.index import ClusterParams
 from napari_fish.names import Mode
-from napari_fish.search import calibrate, search
+from napari_fish.search import search
+from napari_fish.search.calibrate import calibrate
 from napari_fish.store import EncodedSlide, MemoryStore, SlideRecord
 from tests.evaluate.conftest import N
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from napari_fish.index import ClusterParams
-from napari_fish.search import Query, calibrate
+from napari_fish.search import Query
+from napari_fish.search.calibrate import calibrate
 from napari_fish.store import MemoryStore
 from tests.search.archives import demo_slides
 

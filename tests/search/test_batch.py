@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from napari_fish.errors import DatabaseError, FishError
 from napari_fish.index import ClusterParams, exact_neighbours
-from napari_fish.search import Query, SearchParams, calibrate, search, search_many
+from napari_fish.search import Query, SearchParams, search, search_many
 from napari_fish.search import neighbours as rooms
+from napari_fish.search.calibrate import calibrate
 from napari_fish.search.params import MODES, RANKINGS
 from napari_fish.store import MemoryStore, SlideTable
 from tests.search.archives import demo_slides

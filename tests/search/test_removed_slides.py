@@ -7,8 +7,8 @@ import pytest
 
 from napari_fish.errors import FishError
 from napari_fish.index import ClusterParams
-from napari_fish.search import Query, SearchParams, calibrate, measure_recall, search
-from napari_fish.search.calibrate import living_rows
+from napari_fish.search import Query, SearchParams, measure_recall, search
+from napari_fish.search.calibrate import calibrate, living_rows
 from napari_fish.search.filters import exclusion_mask, slide_mask
 from napari_fish.search.params import MODES, Mode
 from napari_fish.store import MemoryStore, SlideRecord, SlideTable

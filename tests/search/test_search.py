@@ -9,7 +9,8 @@ import pytest
 
 from napari_fish.errors import DatabaseError, FishError
 from napari_fish.index import ClusterParams
-from napari_fish.search import Query, SearchParams, calibrate, labelfree, measure_recall, search
+from napari_fish.search import Query, SearchParams, labelfree, measure_recall, search
+from napari_fish.search.calibrate import calibrate
 from napari_fish.search.params import MODES, RANKINGS, Mode, Ranking
 from napari_fish.search.recall import Recall
 from napari_fish.store import EncodedSlide, MemoryStore, SlideRecord

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from napari_fish.errors import DatabaseError
-from napari_fish.search import calibrate
+from napari_fish.search.calibrate import calibrate
 from napari_fish.store import EncodedSlide, MemoryStore
 from napari_fish.store.sqlite.catalogue import FILE, SqliteCatalogue
 from tests.search.archives import demo_slides

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from napari_fish.errors import DatabaseError
 from napari_fish.index import ClusterParams
-from napari_fish.search import Query, SearchParams, calibrate, search
+from napari_fish.search import Query, SearchParams, search
+from napari_fish.search.calibrate import calibrate
 from napari_fish.search.params import MODES, Mode
 from napari_fish.store import EncodedSlide, MemoryStore, Store
 from napari_fish.store.snapshot import files as snapshot_module

@@ -23,7 +23,7 @@ from napari_fish.labels.table import SlideLabels, patient_rule, read_labels
 from napari_fish.mosaic import MosaicParams
 from napari_fish.mosaic.masks import marks_everything
 from napari_fish.mosaic.reading import overlapped
-from napari_fish.search import calibrate
+from napari_fish.search.calibrate import calibrate
 from napari_fish.slides.finding import told_unread
 from napari_fish.slides.opening import expanded
 from napari_fish.slides.pixels import to_jpeg

@@ -13,7 +13,7 @@ from napari_fish.encode.bundle.keys import CODEWORDS, keys_from_codes
 from napari_fish.evaluate.asking.answers import Questions
 from napari_fish.evaluate.asking.questions import queries_of
 from napari_fish.evaluate.values import SpeedRow, Storage, Times
-from napari_fish.index.clustered.search import ClusterParams
+from napari_fish.index.clustered.params import ClusterParams
 from napari_fish.names import Mode
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.engine import search

@@ -1,14 +1,23 @@
 """Ordered keys and Hamming distances: plain arrays in, rows and distances out."""
 
-from napari_fish.index.arrays import NeighbourLists
-from napari_fish.index.barcodes import SplitBarcodes
-from napari_fish.index.clustered.search import ClusteredIndex, ClusterParams
-from napari_fish.index.exact.search import Block, exact_neighbours
-from napari_fish.index.guided.search import GuidedIndex, GuidedParams
-from napari_fish.index.segment import Segment
-from napari_fish.index.veb.search import VebIndex
-from napari_fish.index.veb.tree import VebTree
-from napari_fish.index.warm import warm_up
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from napari_fish.later import loaded_from
+
+if TYPE_CHECKING:
+    from napari_fish.index.arrays import NeighbourLists
+    from napari_fish.index.barcodes import SplitBarcodes
+    from napari_fish.index.clustered.params import ClusterParams
+    from napari_fish.index.clustered.search import ClusteredIndex
+    from napari_fish.index.exact.search import Block, exact_neighbours
+    from napari_fish.index.guided.params import GuidedParams
+    from napari_fish.index.guided.search import GuidedIndex
+    from napari_fish.index.segment import Segment
+    from napari_fish.index.veb.search import VebIndex
+    from napari_fish.index.veb.tree import VebTree
+    from napari_fish.index.warm import warm_up
 
 __all__ = [
     "Block",
@@ -24,3 +33,18 @@ __all__ = [
     "exact_neighbours",
     "warm_up",
 ]
+
+__getattr__ = loaded_from(
+    __name__,
+    "clustered.params",
+    "guided.params",
+    "arrays",
+    "barcodes",
+    "clustered.search",
+    "exact.search",
+    "guided.search",
+    "segment",
+    "veb.search",
+    "veb.tree",
+    "warm",
+)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from napari_fish.index.clustered.search import ClusteredIndex, ClusterParams
+from napari_fish.index.clustered.params import ClusterParams
+from napari_fish.index.clustered.search import ClusteredIndex
 from napari_fish.index.exact.minima import minima
 from napari_fish.index.exact.search import exact_neighbours
 from napari_fish.index.guided.search import GuidedIndex

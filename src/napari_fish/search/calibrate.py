@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import Rows
-from napari_fish.index.guided.search import GuidedParams
+from napari_fish.index.guided.params import GuidedParams
 from napari_fish.index.hamming import pair_distances
 from napari_fish.names import Mode
 from napari_fish.store.protocol import Store

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from napari_fish.index.clustered.search import ClusterParams
-from napari_fish.index.guided.search import GuidedParams
+from napari_fish.index.clustered.params import ClusterParams
+from napari_fish.index.guided.params import GuidedParams
 from napari_fish.names import MODES, RANKINGS, Mode, Ranking
 
 #: Sums of the label weights in the paper: among the 2 to 5 diagnoses of a site, and among sites.

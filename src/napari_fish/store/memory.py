@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import Barcodes, Keys, Mask, NeighbourLists, Rows
-from napari_fish.index.clustered.search import ClusteredIndex, ClusterParams
+from napari_fish.index.clustered.params import ClusterParams
+from napari_fish.index.clustered.search import ClusteredIndex
 from napari_fish.index.exact.search import Block
-from napari_fish.index.guided.search import GuidedIndex, GuidedParams
+from napari_fish.index.guided.params import GuidedParams
+from napari_fish.index.guided.search import GuidedIndex
 from napari_fish.index.guided.slide_rows import SlideRows
 from napari_fish.index.segment import Segment
 from napari_fish.store.records import (

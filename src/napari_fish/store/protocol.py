@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from napari_fish.index.arrays import Barcodes, Keys, Mask, NeighbourLists, Rows
-from napari_fish.index.clustered.search import ClusterParams
+from napari_fish.index.clustered.params import ClusterParams
 from napari_fish.index.exact.search import Block
-from napari_fish.index.guided.search import GuidedParams
+from napari_fish.index.guided.params import GuidedParams
 from napari_fish.store.facts import Facts
 from napari_fish.store.records import Box, Calibration, EncodedSlide, PatchRecord, Quarantined, SlideRecord
 from napari_fish.store.slide_table import SlideTable

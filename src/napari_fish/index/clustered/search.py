@@ -7,7 +7,6 @@ a chance to be nearer than what was found.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from math import log2
 
@@ -26,6 +25,7 @@ from napari_fish.index.arrays import (
 )
 from napari_fish.index.barcodes import Room, SplitBarcodes, half, in_memory
 from napari_fish.index.clustered.kernel import search_many
+from napari_fish.index.clustered.params import ClusterParams
 from napari_fish.index.exact.search import Block
 from napari_fish.index.hamming import pair_distances
 from napari_fish.index.kmeans import ClusterFinder, ClusterPart, binary_kmeans
@@ -36,41 +36,6 @@ PAIRS = 256
 # Words of the second halves of centres by which the nearest ones are chosen.
 PLANES = 4
 _CHUNK = 1 << 17
-
-
-@dataclass(frozen=True)
-class ClusterParams:
-    """How clusters are made and searched.
-
-    Attributes
-    ----------
-    clusters
-        Number of clusters; None for 4 times the square root of the number of patches.
-    sample
-        Barcodes per cluster that the clustering is trained on.
-    rounds
-        Rounds of k-means.
-    seed
-        Where k-means begins.
-    probes
-        Clusters searched for a query, the nearest first.
-    margin
-        Rows are compared in full unless their second half says, by more than so many standard deviations, that they are
-        too far; infinite for all rows of the clusters searched.
-    depth
-        Share of each cluster that is searched, the rows nearest to its centre: the others are hardly anybody's neighbours.
-
-    Margin and depth are for 16 probes. Those who look into more clusters want more of the neighbours, so each doubling adds a
-    quarter to the margin and an eighth to the depth; each halving takes as much away.
-    """
-
-    clusters: int | None = None
-    sample: int = 40
-    rounds: int = 8
-    seed: int = 0
-    probes: int = 32
-    margin: float = 1.75
-    depth: float = 0.85
 
 
 class ClusteredIndex:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from napari_fish.index.arrays import UNIVERSE, Barcodes, Mask, Masks, NeighbourLists, as_barcodes, frozen
 from napari_fish.index.growing_lists import append, sorted_by_distance
-from napari_fish.index.guided.search import GuidedParams
+from napari_fish.index.guided.params import GuidedParams
 from napari_fish.index.hamming import row_distance
 from napari_fish.index.veb.tree import VebTree, contains, predecessor, successor
 from napari_fish.index.veb.words import BITS, find, place

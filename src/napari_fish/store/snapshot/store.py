@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from napari_fish.errors import DatabaseError
 from napari_fish.index.arrays import Barcodes, Keys, Mask, NeighbourLists, Rows
-from napari_fish.index.clustered.search import ClusterParams
+from napari_fish.index.clustered.params import ClusterParams
 from napari_fish.index.exact.search import Block
-from napari_fish.index.guided.search import GuidedParams
+from napari_fish.index.guided.params import GuidedParams
 from napari_fish.store.latent_codes import damaged_codes
 from napari_fish.store.protocol import Problem
 from napari_fish.store.records import Calibration, EncodedSlide, PatchRecord

@@ -3,6 +3,7 @@
 PySide6 6.12 takes None, True and False for immortal, as they are from Python 3.12 on. In 3.11 they are not: every
 call into Qt that returns nothing, and every signal that is emitted, loses a reference to one of them, until Python ends
 the process: ``Fatal Python error: none_dealloc``. The extra ``all`` does not install such a pair; somebody else may have.
+May go with Python 3.11.
 """
 
 from __future__ import annotations

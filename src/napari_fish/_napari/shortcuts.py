@@ -1,4 +1,7 @@
-"""Keys for what is done most; napari does not wire those of a manifest, so they are bound to each viewer."""
+"""Keys for what is done most; napari does not wire those of a manifest, so they are bound to each viewer.
+
+May go when it does: ``tests/test_workarounds.py`` fails on that day.
+"""
 
 from __future__ import annotations
 

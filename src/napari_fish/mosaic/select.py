@@ -42,6 +42,7 @@ def kmeans(values: Floats, clusters: int, n_init: int, seed: int) -> tuple[NDArr
     model = KMeans(clusters, n_init=n_init, random_state=seed)
     # With several threads the partial sums of a cluster are added in whatever order the threads end.
     with _ONE_AT_A_TIME, threadpool_limits(1), warnings.catch_warnings():
+        # Of many threads on Windows, where we take one; may go when scikit-learn gives no such warning.
         warnings.filterwarnings("ignore", message="KMeans is known to have a memory leak")
         labels = model.fit_predict(values)
     return labels.astype(np.int64), np.asarray(model.cluster_centers_, np.float64)

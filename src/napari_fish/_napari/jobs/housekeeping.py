@@ -4,6 +4,9 @@ A full collection takes a large heap tenths of a second during which nothing els
 a worker's thread after a viewer was closed deletes the viewer's canvas there, which ends the program. So while work is
 under way, garbage is collected in the main thread, little by little. Threads also take turns more often then, as the
 viewer waits for its turn behind all of them.
+
+May go: the keeping of garbage as soon as a closed viewer survives being collected in a thread, the shorter turns as soon
+as nothing heavy runs in the viewer's process. ``tests/test_workarounds.py`` fails on these days.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def keep_triton_out() -> None:
 
     Triton carries an LLVM of its own, which crashes beside that of Mesa, the graphics driver of many a
     Linux viewer. torch imports it along with torchvision and with its optimisers, and needs it only for
-    compiling on GPUs.
+    compiling on GPUs. May go when Triton hides its LLVM: ``tests/test_workarounds.py`` fails on that day.
     """
     maps = Path("/proc/self/maps")
     if "triton" not in sys.modules and maps.exists() and "libLLVM" in maps.read_text(errors="replace"):
@@ -34,6 +34,7 @@ def load_torch_libraries() -> None:
 
     An import holds the interpreter while it loads a library of hundreds of megabytes, and so holds up a viewer even
     from another thread. A call through ctypes lets go of it. Where this fails, the import does the same or says why.
+    May go when the viewer's process does not encode any more: ``tests/test_workarounds.py`` fails on that day.
     """
     if "torch" in sys.modules or not hasattr(os, "RTLD_LAZY"):
         return

@@ -9,6 +9,10 @@ from typing import Any, Literal, get_args
 
 Mode = Literal["auto", "exact", "clustered", "guided", "released"]
 Ranking = Literal["auto", "fish", "fish-naive", "fish-weighted", "fish-clean", "released", "label-free"]
+Preset = Literal["default", "paper", "released"]
+Strictness = Literal["strict", "normal", "off"]
+"""How strictly ink, folds, debris and blur are left out."""
+Level = Literal["slide", "patch"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
 MODE_HELP: dict[str, str] = {
@@ -35,6 +39,11 @@ STATE_MPP = "--mpp on the command line, mpp= in Python, µm per px in the widget
 """How to say how large a pixel is; the viewer shortens it to its own way."""
 LOOK_OR_KEEP = "look at it (napari-fish mosaic SLIDE --png FILE) or keep them (--artefacts off)"
 """What to do where much of a slide was left out; the viewer names its buttons instead."""
+
+
+def option_of(name: str) -> str:
+    """Return the option of the command line for a field of a parameter class."""
+    return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
 
 
 def field_help(params: type[Any]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,11 @@ import pytest
 import tifffile
 
 from napari_fish import cli, kernels
+from napari_fish.building.params import BuildParams
 from napari_fish.cli import main
+from napari_fish.evaluate import EvaluateParams
+from napari_fish.names import field_help, option_of
+from napari_fish.search import SearchParams
 from tests.slides.conftest import make_scene, write_ome_tiff, write_tiff
 
 
@@ -162,3 +167,26 @@ def test_kernels_are_kept_in_a_temporary_folder_where_no_other_can_be_written(
     kernels.keep_kernels_somewhere()
     assert Path(os.environ[kernels.VARIABLE]) != kept, "others might have put code there"
     monkeypatch.delenv(kernels.VARIABLE)
+
+
+@pytest.mark.parametrize(
+    ("command", "params", "left_out"),
+    [
+        ("build", BuildParams, {"thumbnail_px", "batch"}),
+        ("evaluate", EvaluateParams, set()),
+        (
+            "search",
+            SearchParams,
+            {"neighbours", "latency_budget_ms", "exclude_query", "weight_sum", "matches", "fill", "threads", "guided", "clustered"},
+        ),
+    ],
+)  # fmt: skip
+def test_every_parameter_is_an_option_with_its_own_help_but_for_those_that_are_for_python_alone(
+    command: str, params: type, left_out: set[str], capsys
+) -> None:
+    _, out, _ = run(capsys, command, "--help")
+    said = "".join(out.split())
+    for name, text in field_help(params).items():
+        there = re.search(rf"^  {option_of(name)} ", out, re.MULTILINE) is not None
+        assert there != (name in left_out), name
+        assert not there or "".join(text.split()) in said, name

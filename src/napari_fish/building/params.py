@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from napari_fish.names import Preset, Strictness
+
 
 @dataclass(frozen=True)
 class BuildParams:
@@ -42,7 +44,7 @@ class BuildParams:
     """
 
     encoder: str | None = None
-    preset: str | None = None
+    preset: Preset | None = None
     patches: bool | None = None
     mpp: float | None = None
     patient: str | None = None
@@ -52,4 +54,4 @@ class BuildParams:
     mask_class: str | None = None
     thumbnail_px: int = 128
     batch: int = 0
-    artefacts: str | None = None
+    artefacts: Strictness | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,17 +12,15 @@ import typer
 from napari_fish.building.params import BuildParams
 from napari_fish.cli.options import (
     ENDINGS,
-    Artefacts,
     Json,
     MaskClass,
-    Mpp,
-    checked_artefacts,
     interruptible,
     joined,
     progress_bar,
     say_meanwhile,
     write_json,
 )
+from napari_fish.cli.params import takes
 from napari_fish.errors import FishError
 from napari_fish.names import field_help
 from napari_fish.texts import enumerated, one_line
@@ -32,12 +30,13 @@ if TYPE_CHECKING:
 
 QUARANTINED = 3
 """Exit code of a build that finished, but not with every slide."""
-_HELP = field_help(BuildParams)
 _Database = Annotated[Path, typer.Argument(help="The database, NAME.fish.")]
 _Labels = Annotated[
     Path | None, typer.Option("--labels", help="CSV, TSV or Excel file with what is known of the slides.")
 ]
-_Patient = Annotated[str | None, typer.Option("--patient", metavar="COLUMN|REGEX", help=_HELP["patient"])]
+_Patient = Annotated[
+    str | None, typer.Option("--patient", metavar="COLUMN|REGEX", help=field_help(BuildParams)["patient"])
+]
 _Columns = Annotated[
     list[str] | None,
     typer.Option(
@@ -46,59 +45,34 @@ _Columns = Annotated[
         help="Which column of the labels is slide, patient, site, diagnosis or stain, where the guess is wrong.",
     ),
 ]
-_Mask = Annotated[str | None, typer.Option("--mask", metavar="FOLDER|FILE|COLUMN", help=_HELP["mask"])]
-_Device = Annotated[str, typer.Option("--device", help=_HELP["device"])]
+_Slides = Annotated[Path, typer.Argument(help="A folder of slides, or one slide.")]
+_MADE = ("patient", "device", "store_codes", "artefacts", "mask", "mpp")
 
 
+@takes(BuildParams, "encoder", "preset", "patches", *_MADE)
 def build(
-    slides: Annotated[Path, typer.Argument(help="A folder of slides, or one slide.")],
+    slides: _Slides,
     output: Annotated[Path, typer.Option("--output", "-o", help="The database, NAME.fish.")],
+    *,
     labels: _Labels = None,
-    patient: _Patient = None,
     column: _Columns = None,
-    encoder: Annotated[str | None, typer.Option("--encoder", help=_HELP["encoder"])] = None,
-    device: _Device = "auto",
-    patches: Annotated[bool, typer.Option("--patches", help=_HELP["patches"])] = False,
-    store_codes: Annotated[bool, typer.Option("--store-codes", help=_HELP["store_codes"])] = False,
-    preset: Annotated[str | None, typer.Option("--preset", help=_HELP["preset"])] = None,
-    artefacts: Artefacts = None,
-    mask: _Mask = None,
+    params: BuildParams,
     mask_class: MaskClass = None,
-    mpp: Mpp = None,
     as_json: Json = False,
 ) -> None:
     """Build a database from a folder of slides; run it again to resume or to add what is new."""
-    from napari_fish.mosaic import PRESETS
-
-    if preset not in (None, *PRESETS):
-        raise typer.BadParameter(f"choose one of {', '.join(PRESETS)}", param_hint="--preset")
-    params = BuildParams(
-        encoder,
-        preset,
-        patches or None,
-        mpp,
-        patient,
-        device,
-        store_codes,
-        mask,
-        joined(mask_class),
-        artefacts=checked_artefacts(artefacts),
-    )
-    _build(slides, output, labels, params, as_json, _columns(column))
+    _build(slides, output, labels, column, replace(params, mask_class=joined(mask_class)), as_json=as_json)
 
 
+@takes(BuildParams, *_MADE)
 def add(
     database: _Database,
-    slides: Annotated[Path, typer.Argument(help="A folder of slides, or one slide.")],
+    slides: _Slides,
+    *,
     labels: _Labels = None,
-    patient: _Patient = None,
     column: _Columns = None,
-    device: _Device = "auto",
-    store_codes: Annotated[bool, typer.Option("--store-codes", help=_HELP["store_codes"])] = False,
-    artefacts: Artefacts = None,
-    mask: _Mask = None,
+    params: BuildParams,
     mask_class: MaskClass = None,
-    mpp: Mpp = None,
     as_json: Json = False,
 ) -> None:
     """Add slides to a database."""
@@ -106,30 +80,23 @@ def add(
 
     if not is_database(database):
         raise FishError(f"{database}: no database here; make one with napari-fish build.")
-    params = BuildParams(
-        mpp=mpp,
-        patient=patient,
-        device=device,
-        store_codes=store_codes,
-        mask=mask,
-        mask_class=joined(mask_class),
-        artefacts=checked_artefacts(artefacts),
-    )
-    _build(slides, database, labels, params, as_json, _columns(column))
+    _build(slides, database, labels, column, replace(params, mask_class=joined(mask_class)), as_json=as_json)
 
 
 def _build(
     slides: Path,
     database: Path,
     labels: Path | None,
+    column: list[str] | None,
     params: BuildParams,
+    *,
     as_json: bool,
-    columns: dict[str, str],
 ) -> None:
     from napari_fish.building.build import build as run
     from napari_fish.building.summary import Watch
     from napari_fish.mosaic.left_out import told
 
+    columns = _columns(column)
     if columns and labels is None:
         raise typer.BadParameter(
             "names columns of a labels file; state that with --labels", param_hint="--column"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,37 +11,29 @@ import typer
 from napari_fish.cli.answer_text import recall_text
 from napari_fish.cli.batch import Batch
 from napari_fish.cli.options import Json, JsonList, Mask, MaskClass, Mpp, joined, write_json
+from napari_fish.cli.params import takes
 from napari_fish.errors import FishError
-from napari_fish.names import MODES, RANKINGS
+from napari_fish.search.params import SearchParams
 
 if TYPE_CHECKING:
     from napari_fish.search.output.writing import AnswerFiles
     from napari_fish.search.recall import Recall
 
 
+@takes(SearchParams, "k", "mode", "ranking", "target", "threshold", "where")
 def search(
     database: Annotated[Path, typer.Argument(help="The database, NAME.fish.")],
     queries: Annotated[
         list[str],
         typer.Argument(metavar="QUERY...", help="A slide, an image, or id:SLIDE of the database; several are a batch."),
     ],
+    *,
     box: Annotated[
         str | None, typer.Option("--box", metavar="X,Y,W,H", help="Only this box, in level-0 px of the query.")
     ] = None,
     mask: Mask = None,
     mask_class: MaskClass = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Slides wanted.")] = 5,
-    mode: Annotated[str, typer.Option("--mode", help=f"How neighbours are found: {', '.join(MODES)}.")] = "auto",
-    ranking: Annotated[str, typer.Option("--ranking", help=f"How slides are ranked: {', '.join(RANKINGS)}.")] = "auto",
-    target: Annotated[str, typer.Option("--target", help="The column whose values vote.")] = "diagnosis",
-    threshold: Annotated[
-        int | None,
-        typer.Option("--threshold", min=0, help="Bits within which patches count as near; by default as measured for the database."),
-    ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option("--where", metavar="COLUMN=VALUE", help="Only slides with (=) or without (!=) this value; may be repeated."),
-    ] = None,
+    params: SearchParams,
     include_patient: Annotated[
         bool, typer.Option("--include-patient", help="Also show the query's own slide and patient.")
     ] = False,
@@ -60,21 +52,14 @@ def search(
     html: Annotated[Path | None, typer.Option("--html", help="Write one page with pictures here.")] = None,
 ) -> None:  # fmt: skip
     """Find the slides most similar to a slide, to a box in it, or to an image."""
-    if mode not in MODES:
-        raise typer.BadParameter(f"choose one of {', '.join(MODES)}", param_hint="--mode")
-    if ranking not in RANKINGS:
-        raise typer.BadParameter(f"choose one of {', '.join(RANKINGS)}", param_hint="--ranking")
     region = _region(box)
     if mask is not None and len(queries) > 1:
         raise typer.BadParameter("a mask is of one slide; ask for one at a time", param_hint="--mask")
     from napari_fish.database import open_database
-    from napari_fish.search import SearchParams, measure_recall
+    from napari_fish.search import measure_recall
     from napari_fish.search.output.writing import Outputs, check_outputs
 
-    params = SearchParams(
-        k=k, mode=mode, ranking=ranking, target=target, threshold=threshold, where=tuple(where or ()),
-        exclude_query=not include_patient,
-    )  # fmt: skip
+    params = replace(params, exclude_query=not include_patient)
     outputs = Outputs(csv, geojson, html)
     check_outputs(outputs.paths, [Path(query) for query in queries])
     with open_database(database, device) as opened:

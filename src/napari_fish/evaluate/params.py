@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, fields, replace
-from typing import Literal
+from typing import get_args
 
 from napari_fish.errors import FishError
 from napari_fish.evaluate.metrics import RELEASED, RELEASED_PATCHES, Definition
-from napari_fish.names import MODES, RANKINGS, Mode, Ranking
+from napari_fish.names import MODES, RANKINGS, Level, Mode, Ranking, option_of
 from napari_fish.search.params import SearchParams
 
-Level = Literal["slide", "patch"]
-LEVELS: tuple[Level, ...] = ("slide", "patch")
+LEVELS: tuple[Level, ...] = get_args(Level)
 #: Answers are kept this deep, so that another k needs no other search.
 DEPTH = 20
 #: Patch queries unless a sample is asked for.
@@ -48,14 +47,14 @@ class EvaluateParams:
     ----------
     k
         Slides looked at of each answer.
-    level : {"slide", "patch"} or None
-        Whether whole slides are asked for, or single patches; None for what the database holds.
+    level
+        Whether whole slides are asked for, or single patches; by default what the database holds.
     target
         The column that says what is right: diagnosis, site or any other.
     mode
-        Only this mode; None compares all.
+        Only this mode; by default all are compared.
     ranking
-        This ranking in every mode; None for the ranking that belongs to each mode.
+        This ranking in every mode; by default the one that belongs to each.
     ablation
         Also switch the parts of the ranking on one by one, as in the paper.
     speed
@@ -67,14 +66,14 @@ class EvaluateParams:
         A column such as site: each query is answered only from slides that share its value, as in the paper's
         retrieval within an anatomic site. Matrices are then made for each value.
     where
-        Filters on the slides that may be found, column=value or column!=value.
+        Only these slides may be found, ``column=value`` or ``column!=value``.
     query_where
-        Filters on the slides that are asked for.
+        Only these slides are asked for.
     sample
-        At most so many queries, drawn at random; None for every slide, or 2000 patches.
+        At most so many queries, drawn at random; by default every slide, or 2000 patches.
     threshold
-        θ_h in bits; None for what searches use: the database's calibrated value (``guided`` and ``released`` with the
-        paper's encoder: 128).
+        Bits within which patches count as near, θ_h; by default as measured for the database (``guided`` and ``released`` with
+        the paper's encoder: 128).
     fill
         Complete short answers from exact search in every mode, not in auto alone: tells what a mode adds to that.
     fixed_divisor
@@ -84,12 +83,12 @@ class EvaluateParams:
     seed
         For the sample and the bootstrap.
     jobs
-        Queries are asked in so many processes.
+        Queries are asked in so many processes; by default one a processor.
     """
 
-    k: int = 5
+    k: int = SearchParams.k
     level: Level | None = None
-    target: str = "diagnosis"
+    target: str = SearchParams.target
     mode: Mode | None = None
     ranking: Ranking | None = None
     ablation: bool = False
@@ -115,13 +114,15 @@ class EvaluateParams:
             raise FishError(f"There is no ranking {self.ranking!r}; choose one of {', '.join(RANKINGS)}.")
         if self.k < 1 or self.jobs < 1 or (self.sample is not None and self.sample < 1):
             raise FishError("k, sample and jobs are at least 1.")
+        if self.threshold is not None and self.threshold < 0:
+            raise FishError(f"The threshold is a number of bits, at least 0; got {self.threshold}.")
 
     def arguments(self) -> list[str]:
         """Return the options of ``napari-fish evaluate`` that ask for the same."""
         given, first = list[str](), EvaluateParams()
         for f in fields(self):
             value = getattr(self, f.name)
-            option = "-k" if f.name == "k" else f"--{f.name.replace('_', '-')}"
+            option = option_of(f.name)
             if value == getattr(first, f.name):
                 continue
             if isinstance(value, bool):

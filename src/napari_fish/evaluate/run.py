@@ -18,11 +18,12 @@ from napari_fish.evaluate.asking.kept import default_cache
 from napari_fish.evaluate.asking.questions import choose_questions
 from napari_fish.evaluate.examples import Picture, choose_examples
 from napari_fish.evaluate.metrics import Resamples
-from napari_fish.evaluate.params import EvaluateParams, Level, released_at
+from napari_fish.evaluate.params import EvaluateParams, released_at
 from napari_fish.evaluate.scoring import chance_level, labels_of_slides, score_way
 from napari_fish.evaluate.speed import storage_of
 from napari_fish.evaluate.steps import Run
 from napari_fish.evaluate.values import Evaluation, Times
+from napari_fish.names import Level
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.store.opening import pictures_of
 from napari_fish.store.protocol import Store

@@ -15,10 +15,10 @@ from napari_fish.evaluate.asking.answers import Answers, Questions
 from napari_fish.evaluate.asking.kept import Cache, content_of
 from napari_fish.evaluate.asking.questions import queries_of
 from napari_fish.evaluate.asking.running import ask_all
-from napari_fish.evaluate.params import EvaluateParams, Level, Way
+from napari_fish.evaluate.params import EvaluateParams, Way
 from napari_fish.evaluate.speed import TIMED, augmented, growing, sample_of, time_searches
 from napari_fish.evaluate.values import SpeedRow, Times
-from napari_fish.names import MODES
+from napari_fish.names import MODES, Level
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.recall import Recall, measure_recall
 from napari_fish.store.protocol import Store

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-PRESETS: tuple[str, ...] = ("default", "paper", "released")
+from napari_fish.names import Preset, Strictness
+
+PRESETS: tuple[Preset, ...] = get_args(Preset)
 """Names that :func:`preset` knows."""
-ARTEFACTS: tuple[str, ...] = ("strict", "normal", "off")
-"""How strictly ink, folds, debris and blur are left out."""
+ARTEFACTS: tuple[Strictness, ...] = get_args(Strictness)
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class MosaicParams:
     least_tissue: float = 0.6
     white_level: int = 235
     white_share: float = 0.99
-    artefacts: Literal["normal", "strict", "off"] = "normal"
+    artefacts: Strictness = "normal"
     artefact_model: Literal["tiles", "lbp"] = "tiles"
     clusters: int = 9
     share: float = 0.05

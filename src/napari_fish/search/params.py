@@ -25,19 +25,20 @@ class SearchParams:
     k
         Slides wanted.
     mode
-        How neighbours of a patch are found.
+        How neighbours are found.
     ranking
-        How slides are ranked from them.
+        How slides are ranked.
     target
-        The column whose values vote: ``diagnosis``, ``site`` or any other.
+        The column whose values vote: diagnosis, site or any other.
     threshold
-        θ_h in bits; None for the database's calibrated value (``guided`` and ``released`` with the paper's encoder: 128).
+        Bits within which patches count as near, θ_h; by default as measured for the database (``guided`` and ``released`` with
+        the paper's encoder: 128).
     neighbours
         Most neighbours of one query patch (``exact`` and ``clustered``).
     latency_budget_ms
         ``auto`` searches exactly while that is estimated to take no longer.
     where
-        Filters, ``column=value`` or ``column!=value``.
+        Only slides with this value, ``column=value``, or without it, ``column!=value``.
     exclude_query
         Leave out the query's own slide and patient.
     weight_sum

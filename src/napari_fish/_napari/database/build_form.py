@@ -192,8 +192,8 @@ class BuildForm(QWidget):
             self.preset.addItem(name, name)
         self.artefacts = named(OWNER, QComboBox(), "artefacts", tips["artefacts"])
         self.artefacts.addItem("as before, or normal", None)
-        for name in ARTEFACTS:
-            self.artefacts.addItem(name, name)
+        for setting in ARTEFACTS:
+            self.artefacts.addItem(setting, setting)
         self.patches = named(OWNER, QCheckBox("Each image is one patch"), "patches", tips["patches"])
         self.store_codes = named(OWNER, QCheckBox("Keep latent codes"), "store_codes", tips["store_codes"])
         for box in (self.encoder, self.device.box, self.preset, self.artefacts):

@@ -19,6 +19,7 @@ from napari_fish.building.params import BuildParams
 from napari_fish.building.summary import Summary
 from napari_fish.encode import Encoder
 from napari_fish.mosaic.left_out import told
+from napari_fish.names import Strictness
 from napari_fish.slides.opening import expanded
 from napari_fish.texts import count, duration
 
@@ -110,7 +111,7 @@ class BuildPanel(QWidget):
         self._build.start(self._finish, run_build, choices, self._news, self._brake, wanted)
         self._begun()
 
-    def encode_again(self, database: Path, slides: list[str], artefacts: str) -> None:
+    def encode_again(self, database: Path, slides: list[str], artefacts: Strictness) -> None:
         """Encode slides of a database again, leaving artefacts out as strictly as is said."""
         if self.building:
             return

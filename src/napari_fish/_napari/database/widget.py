@@ -28,6 +28,7 @@ from napari_fish._napari.docks import DockedWidget
 from napari_fish._napari.session.session import session_of
 from napari_fish.building.summary import Summary
 from napari_fish.encode import Encoder
+from napari_fish.names import Strictness
 from napari_fish.slides.opening import expanded
 from napari_fish.store.opening import may_be_database
 from napari_fish.texts import count
@@ -134,7 +135,7 @@ class DatabaseWidget(DockedWidget):
         else:
             self.opened.setText("No database is open.")
 
-    def _overrule(self, slides: list[str], artefacts: str) -> None:
+    def _overrule(self, slides: list[str], artefacts: Strictness) -> None:
         """Encode slides of the open database again, on the page where builds are watched."""
         if self.inspect.inspection is not None:
             self.show_page("Build")

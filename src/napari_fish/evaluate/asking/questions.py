@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from napari_fish.errors import FishError
 from napari_fish.evaluate.asking.answers import Answers, Questions
-from napari_fish.evaluate.params import PATCHES, EvaluateParams, Level
+from napari_fish.evaluate.params import PATCHES, EvaluateParams
 from napari_fish.index.arrays import Mask, NeighbourLists
+from napari_fish.names import Level
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.engine import allowed_slides, search_many
 from napari_fish.search.filters import Condition, check_values, slide_mask

@@ -16,7 +16,7 @@ import numpy as np
 from napari_fish.errors import FishError
 from napari_fish.evaluate.asking.answers import Answers, Questions
 from napari_fish.evaluate.asking.questions import Asker
-from napari_fish.evaluate.params import Level
+from napari_fish.names import Level
 from napari_fish.search.params import SearchParams
 from napari_fish.store.opening import open_store
 from napari_fish.store.protocol import Catalogue, CataloguedStore, Store

@@ -6,7 +6,8 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 LONGEST_NAME = 255
 """Bytes that common file systems allow in the name of a file."""
@@ -16,6 +17,31 @@ NAMED_AT_MOST = 10
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _NUMBERS = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?(,[+-]?\d+(\.\d+)?)*")
 _FORMULA = ("=", "+", "-", "@", "\t")
+
+NoteKind = Literal[
+    "query", "patient", "threshold", "neighbours", "filled", "short", "far", "labels", "masks", "files"
+]
+"""What a note is about; code goes by this, never by words."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """What the reader must know.
+
+    Attributes
+    ----------
+    kind
+        What it is about: what of the query was searched, whose slide it is, what counts as near, how neighbours were found,
+        what was filled in, why there is less than was asked for, that nothing is near; labels, masks or files of a build.
+    text
+        The same in words.
+    """
+
+    kind: NoteKind
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def printable(text: str, keep: str = "\n\t") -> str:

@@ -136,7 +136,7 @@ def test_an_image_without_scale_is_one_patch_and_says_so(database: Database, tmp
     path = write_image(tmp_path / "aus dem Lehrbuch.png", tissue("normal", 9, 200))
     answer = database.search(path, k=1)
     assert answer.hits[0].diagnosis == "normal" and len(answer.query_boxes) == 1
-    assert "one patch" in answer.notes[0] and "--mpp" in answer.notes[0]
+    assert "one patch" in answer.notes[0].text and "--mpp" in answer.notes[0].text
 
 
 def test_a_box_asks_only_for_what_is_in_it(database: Database, tmp_path: Path) -> None:
@@ -171,9 +171,9 @@ def test_boxes_that_cannot_be_searched_say_why(database: Database, tiny_home: Pa
         with pytest.raises(SlideError, match="draw one of at least 16 px"):
             database.search(slide, box=tiny)
     partly = database.search(slide, box=(400, 300, 400, 400), k=1)
-    assert "beyond the slide" in partly.notes[0]
+    assert "beyond the slide" in partly.notes[0].text
     small = database.search(slide, box=(200, 200, 30, 30), k=1)
-    assert "smaller than a patch: the 512 µm around it" in small.notes[0]
+    assert "smaller than a patch: the 512 µm around it" in small.notes[0].text
     with pytest.raises(NoTissue, match="only glass"):
         database.search(write_empty_slide(tmp_path / "glass.tif"), box=(10, 10, 200, 200))
     with pytest.raises(NoTissue, match=r"glass\.tif"):
@@ -227,7 +227,7 @@ def test_filters_are_applied_during_the_search(database: Database) -> None:
     assert [hit.diagnosis for hit in answer.hits] == ["lymphoma"] * 3
     answer = database.search(f"id:{NAMES[0]}", k=9, where=("site!=breast", "scanner=gt450"))
     assert [hit.slide for hit in answer.hits] == ["lymphoma/P11-0 ü.tif"]
-    assert "leave only 1" in answer.notes[-1]
+    assert "leave only 1" in answer.notes[-1].text
     with pytest.raises(FishError, match="No column 'grade'"):
         database.search(f"id:{NAMES[0]}", where=("grade=3",))
     with pytest.raises(FishError, match="no column 'grade' to rank by"):
@@ -271,7 +271,7 @@ def test_a_database_of_patch_images_is_asked_with_images(tmp_path: Path) -> None
         query = write_image(tmp_path / "q.png", tissue("carcinoma", 77, 150))
         answer = database.search(query, k=3)
         assert [hit.diagnosis for hit in answer.hits] == ["carcinoma"] * 3
-        assert answer.notes == () or "one patch" not in answer.notes[0]
+        assert answer.notes == () or "one patch" not in answer.notes[0].text
         assert answer.pictures is not None
         assert answer.pictures.hit(answer.hits[0].slide, answer.hits[0].matches[0].hit_box)
 

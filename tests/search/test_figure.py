@@ -17,6 +17,7 @@ from napari_fish.search.output.figure import draw_figure
 from napari_fish.search.output.page_parts import FATES
 from napari_fish.slides.pixels import to_jpeg
 from napari_fish.store import Box
+from napari_fish.texts import Note
 from tests.search.made_results import answer, fate, hit
 
 
@@ -107,7 +108,7 @@ def test_a_figure_is_saved_as_png_and_pdf(results: Results, tmp_path: Path) -> N
 def test_names_that_are_long_or_no_unicode_do_not_cost_the_figure(results: Results, tmp_path: Path) -> None:
     odd = "slide \udcff " + 300 * "long"
     named = replace(results.hits[0], name=odd, diagnosis=odd, site=odd, patient=odd)
-    made = replace(results, query=odd, hits=(named,), notes=(odd,))
+    made = replace(results, query=odd, hits=(named,), notes=(Note("query", odd),))
     page = draw_figure(made)
     assert page.width == draw_figure(results).width
     made.save(tmp_path / "a.pdf")

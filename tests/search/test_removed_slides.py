@@ -59,7 +59,7 @@ def test_no_filter_and_no_exclusion_brings_a_removed_slide_back(thinned: MemoryS
 def test_no_mode_returns_a_removed_slide(thinned: MemoryStore, query: Query, mode: Mode) -> None:
     results = search(thinned, query, SearchParams(k=100, mode=mode, threshold=60, fill=True))
     assert {hit.slide for hit in results.hits} == {f"s{i}" for i in range(2, 40) if i not in GONE}
-    assert any("leave only 33" in note for note in results.notes)
+    assert any("leave only 33" in note.text for note in results.notes)
 
 
 def test_random_pairs_and_samples_are_of_slides_that_are_there(thinned: MemoryStore) -> None:

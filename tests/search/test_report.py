@@ -13,6 +13,7 @@ from napari_fish.search import Query, Results, SearchParams, search, to_html
 from napari_fish.search.output.page_style import DARK, LIGHT, Palette
 from napari_fish.search.verdict import bits, closeness
 from napari_fish.store import Box, MemoryStore
+from napari_fish.texts import Note
 
 JPEG = b"\xff\xd8 not really \xff\xd9"
 HOSTILE = "</title><script>alert('1')</script> \"A&B\" <img src=x onerror='y'>"
@@ -105,7 +106,7 @@ def test_every_slide_note_and_mosaic_is_there(results: Results) -> None:
     text = _Page(to_html(results, database="kidneys")).text
     for hit in results.hits:
         assert hit.name in text and f"patient {hit.patient}" in text and hit.diagnosis in text
-    assert all(note in text for note in results.notes)
+    assert all(note.text in text for note in results.notes)
     assert text.count("filled in from exact search: ") == sum(hit.filled for hit in results.hits)
     assert "kidneys" in text and f"12 of {results.k} asked for" in text
     assert f"{results.threshold} bits" in text and results.mode in text and results.ranking in text
@@ -124,7 +125,7 @@ def test_hostile_names_are_only_text(results: Results) -> None:
     lists = tuple(replace(fate, vote=HOSTILE, votes={HOSTILE: 1.0}, reason=HOSTILE) for fate in told.lists)
     told = replace(told, lists=lists, prediction=HOSTILE, skipped_steps=(HOSTILE,))
     bad = replace(
-        results, query=HOSTILE, hits=hits, notes=(HOSTILE,), explanation=told, mode=HOSTILE, ranking=HOSTILE,
+        results, query=HOSTILE, hits=hits, notes=(Note("query", HOSTILE),), explanation=told, mode=HOSTILE, ranking=HOSTILE,
         pictures=_Fake(),
     )  # fmt: skip
     for page in (to_html(bad, database=HOSTILE), to_html([bad, bad], title=HOSTILE)):
@@ -165,7 +166,7 @@ def test_boxes_are_drawn_where_the_mosaics_lie(results: Results, query: Query) -
 def test_a_batch_lists_all_its_queries(results: Results) -> None:
     names = [f"query {i} of <many>" for i in range(4)]
     batch = [replace(results, query=name) for name in names]
-    batch[2] = replace(batch[2], hits=(), notes=("0 of 12 slides: nothing there.",))
+    batch[2] = replace(batch[2], hits=(), notes=(Note("short", "0 of 12 slides: nothing there."),))
     parsed = _Page(to_html(batch))
     assert "Answers to 4 queries" in parsed.text
     assert all(parsed.text.count(name) >= 3 for name in names)

@@ -61,7 +61,7 @@ def test_a_short_answer_is_filled_from_exact_search_and_says_so(store: MemorySto
     assert len(results) == 15
     filled = [hit.filled for hit in results.hits]
     assert filled == sorted(filled) and filled[-1] and not filled[0]
-    assert any("filled in from exact search" in note for note in results.notes)
+    assert any("filled in from exact search" in note.text for note in results.notes)
     near = [hit.distance for hit in results.hits if hit.filled]
     assert near == sorted(near)
 
@@ -71,20 +71,25 @@ def test_an_answer_that_is_filled_throughout_says_that_nothing_is_near(
 ) -> None:
     results = search(store, query, SearchParams(k=3, threshold=0))
     assert [hit.filled for hit in results.hits] == [True] * 3
-    assert results.notes == ("Nothing lies within the threshold of 0 bits; the 3 nearest slides are shown.",)
+    assert [str(note) for note in results.notes] == [
+        "Nothing lies within the threshold of 0 bits; the 3 nearest slides are shown."
+    ]
 
 
 def test_the_papers_modes_are_not_filled_but_say_why_they_are_short(store: MemoryStore, query: Query) -> None:
     results = search(store, query, SearchParams(k=15, mode="guided"))
     assert 0 < len(results) < 15 and not any(hit.filled for hit in results.hits)
-    assert any("of 15 slides" in note and "threshold" in note for note in results.notes)
+    assert any(
+        note.kind == "short" and "of 15 slides" in note.text and "threshold" in note.text
+        for note in results.notes
+    )
 
 
 def test_an_answer_says_when_nobody_knows_whose_slides_to_leave_out(store: MemoryStore, query: Query) -> None:
     def said(slide: str, patient: str, exclude: bool = True) -> list[str]:
         asked = replace(query, slide=slide, patient=patient)
         notes = search(store, asked, SearchParams(k=2, exclude_query=exclude)).notes
-        return [note for note in notes if "patient is not known" in note]
+        return [note.text for note in notes if note.kind == "patient"]
 
     (nothing_known,) = said("", "")
     assert "its own slide, or others of the same patient" in nothing_known
@@ -98,7 +103,7 @@ def test_an_answer_says_when_nobody_knows_whose_slides_to_leave_out(store: Memor
 def test_filling_reaches_every_slide_there_is(store: MemoryStore, query: Query) -> None:
     results = search(store, query, SearchParams(k=100, neighbours=3))
     assert len(results) == 38
-    assert any("leave only 38" in note for note in results.notes)
+    assert any("leave only 38" in note.text for note in results.notes)
 
 
 def true_medians(store: MemoryStore, query: Query) -> dict[str, float]:
@@ -143,8 +148,8 @@ def test_an_answer_is_short_because_lists_are_cut_only_where_they_are(
 ) -> None:
     params = SearchParams(k=15, mode="exact", ranking="fish", neighbours=2)
     cut, whole = search(store, query, params), search(store, query, replace(params, neighbours=1000))
-    assert any("at most 2 neighbours of each query region" in note for note in cut.notes)
-    assert len(cut) < len(whole) < 15 and not any("at most" in note for note in whole.notes)
+    assert any("at most 2 neighbours of each query region" in note.text for note in cut.notes)
+    assert len(cut) < len(whole) < 15 and not any("at most" in note.text for note in whole.notes)
 
 
 def test_filling_goes_on_until_there_are_k_however_many_patches_one_slide_has(query: Query) -> None:

@@ -11,6 +11,7 @@ from napari_fish.search import Feedback, Query, SearchParams, search
 from napari_fish.search.output.colours import DARK, LIGHT, UNKNOWN_LIGHT, Colours, labels_in
 from napari_fish.search.verdict import bar_of, certainty_in_words, matched_regions, notes_of, tally
 from napari_fish.store import MemoryStore
+from napari_fish.texts import Note
 from tests.search.made_results import answer, fate, hit
 
 
@@ -46,15 +47,19 @@ def test_nothing_is_said_of_an_answer_that_is_near_and_whole() -> None:
 
 def test_hits_that_chance_would_have_found_are_called_nothing_similar() -> None:
     far = answer(
-        hit(1, distance=250, percentile=95.6), hit(2, distance=255, percentile=97.0), notes=("filled",)
+        hit(1, distance=250, percentile=95.6),
+        hit(2, distance=255, percentile=97.0),
+        notes=(Note("filled", "filled"),),
     )
-    assert notes_of(far) == [
+    assert list(map(str, notes_of(far))) == [
         "All hits are farther than 95 % of random pairs: nothing similar in this database.", "filled"
     ]  # fmt: skip
 
 
 def test_a_note_that_nothing_is_similar_agrees_with_the_cards_below_it() -> None:
-    note, *_ = notes_of(answer(hit(1, distance=230, percentile=6.0), hit(2, distance=255, percentile=7.0)))
+    note, *_ = map(
+        str, notes_of(answer(hit(1, distance=230, percentile=6.0), hit(2, distance=255, percentile=7.0)))
+    )
     assert note == (
         "Nothing similar in this database: the nearest region is merely closer than 94.0 % of random pairs: "
         "1 in 17 of them is as close."
@@ -63,18 +68,18 @@ def test_a_note_that_nothing_is_similar_agrees_with_the_cards_below_it() -> None
 
 
 def test_hits_beyond_the_threshold_but_better_than_chance_are_called_nearest_but_not_near() -> None:
-    (note,) = notes_of(answer(hit(1, distance=61, percentile=0.4)))
+    (note,) = map(str, notes_of(answer(hit(1, distance=61, percentile=0.4))))
     assert "none of them is near" in note and "60 bits" in note
     assert notes_of(answer(hit(1, distance=60, percentile=0.4))) == []
 
 
 def test_how_far_cannot_be_said_in_percent_without_a_calibration() -> None:
-    (note,) = notes_of(answer(hit(1, distance=250, percentile=None)))
+    (note,) = map(str, notes_of(answer(hit(1, distance=250, percentile=None))))
     assert "%" not in note and "threshold" in note
 
 
 def test_an_empty_answer_says_so_before_it_says_why() -> None:
-    assert notes_of(answer(notes=("the filters leave only 0.",))) == [
+    assert list(map(str, notes_of(answer(notes=(Note("short", "the filters leave only 0."),))))) == [
         "No slide was found.",
         "the filters leave only 0.",
     ]

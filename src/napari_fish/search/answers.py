@@ -94,7 +94,7 @@ def _label_weights(
 def by_distance(query: Query, near: Nearest) -> Answer:
     """Make an answer of slides that were ranked by distance alone."""
     fates = tuple(
-        ListFate(i, int(n), None, None, "", {}, "kept" if n else "empty", liked=query.origins[i])
+        ListFate(query_index=i, length=int(n), fate="kept" if n else "empty", liked=query.origins[i])
         for i, n in enumerate(near.lists.lengths)
     )
     nothing, all_kept = np.full(len(near.slides), np.nan), np.ones(len(near.lists), np.bool_)
@@ -116,15 +116,15 @@ def _explain(
         fate, reason = ranked.dropped.get(i, ("kept", ""))
         fates.append(
             ListFate(
-                i,
-                length,
-                entropy if length else None,
-                mean if length else None,
-                names[best] if best >= 0 else "",
-                counted[i],
-                fate,  # type: ignore[arg-type]
-                reason,
-                query.origins[i],
+                query_index=i,
+                length=length,
+                entropy=entropy if length else None,
+                mean_distance=mean if length else None,
+                vote=names[best] if best >= 0 else "",
+                votes=counted[i],
+                fate=fate,  # type: ignore[arg-type]
+                reason=reason,
+                liked=query.origins[i],
             )
         )
     said = names[ranked.prediction] if ranked.prediction >= 0 else ""
@@ -151,17 +151,17 @@ def slide_hits(
         at = useful[slides[useful] == slide][: p.matches]
         hits.append(
             SlideHit(
-                first_rank + i,
-                record.slide,
-                record.name,
-                record.patient,
-                record.diagnosis,
-                record.site,
-                float(answer.distances[i]),
-                _percentile(store, float(answer.distances[i])),
-                None if np.isnan(answer.entropies[i]) else float(answer.entropies[i]),
-                _matches(store, query, lists, of_list, at),
-                filled,
+                rank=first_rank + i,
+                slide=record.slide,
+                name=record.name,
+                patient=record.patient,
+                diagnosis=record.diagnosis,
+                site=record.site,
+                distance=float(answer.distances[i]),
+                percentile=_percentile(store, float(answer.distances[i])),
+                entropy=None if np.isnan(answer.entropies[i]) else float(answer.entropies[i]),
+                matches=_matches(store, query, lists, of_list, at),
+                filled=filled,
             )
         )
     return hits
@@ -173,13 +173,13 @@ def _matches(
     near = lists.distances[at].tolist()
     return tuple(
         Hit(
-            i,
-            Box(*query.boxes[i].tolist()),
-            record.box,
-            record.row,
-            distance,
-            _percentile(store, distance),
-            query.origins[i],
+            query_index=i,
+            query_box=Box(*query.boxes[i].tolist()),
+            hit_box=record.box,
+            row=record.row,
+            distance=distance,
+            percentile=_percentile(store, distance),
+            liked=query.origins[i],
         )
         for i, record, distance in zip(of_list[at].tolist(), store.records(lists.rows[at]), near, strict=True)
     )

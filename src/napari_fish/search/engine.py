@@ -20,6 +20,7 @@ from napari_fish.search.params import SearchParams
 from napari_fish.search.values import Query, Results, SlideHit
 from napari_fish.store.protocol import Store
 from napari_fish.store.records import Box
+from napari_fish.texts import Note
 
 
 def search(store: Store, query: Query, params: SearchParams | None = None) -> Results:
@@ -91,17 +92,19 @@ def _search_batch(store: Store, queries: Sequence[Query], p: SearchParams) -> li
     took = 1e3 * np.diff(clock) / sum(len(query) for query in queries)
     return [
         Results(
-            query.name,
-            found[i].mode,
-            ranked[i].explanation.ranking,
-            p.k,
-            threshold,
-            (*hits[i], *more[i]),
-            tuple(_notes(store, query, p, threshold, note, masks[i], found[i], len(hits[i]), len(more[i]))),
-            {"search": float(took[0] * len(query)), "rank": float(took[1] * len(query))},
-            ranked[i].explanation,
-            tuple(Box(*box) for box in query.boxes.tolist()),
-            labels,
+            query=query.name,
+            mode=found[i].mode,
+            ranking=ranked[i].explanation.ranking,
+            k=p.k,
+            threshold=threshold,
+            hits=(*hits[i], *more[i]),
+            notes=tuple(
+                _notes(store, query, p, threshold, note, masks[i], found[i], len(hits[i]), len(more[i]))
+            ),
+            elapsed_ms={"search": float(took[0] * len(query)), "rank": float(took[1] * len(query))},
+            explanation=ranked[i].explanation,
+            query_boxes=tuple(Box(*box) for box in query.boxes.tolist()),
+            labels=labels,
         )
         for i, query in enumerate(queries)
     ]
@@ -160,20 +163,23 @@ def _notes(
     found: Found,
     n: int,
     filled: int,
-) -> list[str]:
+) -> list[Note]:
     """Say what the reader must know of an answer of ``n`` slides and ``filled`` more."""
-    notes = [_not_left_out(query) if p.exclude_query and n + filled else "", note, *found.notes]
+    unknown = _not_left_out(query) if p.exclude_query and n + filled else ""
+    notes = [Note("patient", unknown), Note("threshold", note), *found.notes]
     if filled and not len(found.lists.rows):
         nearest = f"the {filled} nearest slides are" if filled > 1 else "the nearest slide is"
-        notes.append(f"Nothing lies within the threshold of {threshold} bits; {nearest} shown.")
+        said = f"Nothing lies within the threshold of {threshold} bits; {nearest} shown."
+        notes.append(Note("filled", said))
     elif filled:
-        notes.append(
+        said = (
             f"Within the threshold of {threshold} bits the search gave {n} of {p.k} slides; "
             f"{filled} more {'was' if filled == 1 else 'were'} filled in from exact search, nearest first."
         )
+        notes.append(Note("filled", said))
     if n + filled < p.k:
-        notes.append(_why_short(store, mask, n + filled, p, threshold, found.lists))
-    return [text for text in notes if text]
+        notes.append(Note("short", _why_short(store, mask, n + filled, p, threshold, found.lists)))
+    return [note for note in notes if note.text]
 
 
 def _not_left_out(query: Query) -> str:

@@ -15,6 +15,7 @@ from napari_fish.index.exact.search import exact_neighbours
 from napari_fish.search.params import SearchParams
 from napari_fish.search.values import Query
 from napari_fish.store.protocol import Store
+from napari_fish.texts import Note
 
 # A filter that leaves no more rows than this is searched exactly, reading only these rows.
 FEW_ROWS = 32_768
@@ -33,7 +34,7 @@ class Found:
 
     lists: NeighbourLists
     mode: str
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def allowed_rows(store: Store, mask: Mask | None) -> int:
@@ -181,7 +182,7 @@ def _search(
 
 def _notes(
     store: Store, params: SearchParams, way: _Way, mask: Mask | None, lists: NeighbourLists
-) -> tuple[str, ...]:
+) -> tuple[Note, ...]:
     cut = int(lists.cut.sum())
     if cut:
         most = params.guided.skips * params.guided.limit
@@ -189,9 +190,10 @@ def _notes(
             f"{cut} walks ended because the filter excluded more than {most} keys on their way; "
             "mode exact or clustered sees all that match."
         )
-        return (note,)
+        return (Note("neighbours", note),)
     if way.few:
-        return (f"The filter leaves {allowed_rows(store, mask)} patches; they were searched exactly.",)
+        note = f"The filter leaves {allowed_rows(store, mask)} patches; they were searched exactly."
+        return (Note("neighbours", note),)
     return ()
 
 

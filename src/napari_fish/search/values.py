@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from napari_fish.index.arrays import Barcodes, Keys
 from napari_fish.search.output.pictures import Pictures
 from napari_fish.store.records import Box
+from napari_fish.texts import Note
 
 Fate = Literal["kept", "empty", "length", "distance", "vote"]
 
@@ -61,7 +62,7 @@ class Query:
         return (*[""] * self.own, *self.liked)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Hit:
     """A region of the query and a region of a slide that match.
 
@@ -90,7 +91,7 @@ class Hit:
     liked: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SlideHit:
     """A slide of the answer.
 
@@ -115,17 +116,17 @@ class SlideHit:
     rank: int
     slide: str
     name: str
-    patient: str
-    diagnosis: str
-    site: str
+    patient: str = ""
+    diagnosis: str = ""
+    site: str = ""
     distance: float
-    percentile: float | None
-    entropy: float | None
-    matches: tuple[Hit, ...]
+    percentile: float | None = None
+    entropy: float | None = None
+    matches: tuple[Hit, ...] = ()
     filled: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ListFate:
     """What became of one query patch's list of neighbours.
 
@@ -153,10 +154,10 @@ class ListFate:
 
     query_index: int
     length: int
-    entropy: float | None
-    mean_distance: float | None
-    vote: str
-    votes: Mapping[str, float]
+    entropy: float | None = None
+    mean_distance: float | None = None
+    vote: str = ""
+    votes: Mapping[str, float] = field(default_factory=dict)
     fate: Fate
     reason: str = ""
     liked: str = ""
@@ -204,7 +205,7 @@ class Explanation:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Results:
     """The answer to a search.
 
@@ -240,7 +241,7 @@ class Results:
     k: int
     threshold: int
     hits: tuple[SlideHit, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     elapsed_ms: Mapping[str, float] = field(default_factory=dict)
     explanation: Explanation = field(default_factory=lambda: Explanation("none"))
     query_boxes: tuple[Box, ...] = ()
@@ -252,7 +253,7 @@ class Results:
 
     def explain(self) -> str:
         """Say in words why the answer is what it is."""
-        return "\n".join([*self.notes, str(self.explanation)])
+        return "\n".join(map(str, [*self.notes, self.explanation]))
 
     def to_frame(self) -> Any:
         """Return a pandas table, one row a slide."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from napari_fish.search.values import Results, SlideHit
+from napari_fish.texts import Note
 
 FAR = 5.0
 """Percent of random pairs that are as close as the nearest hit: from here on chance would have found it too."""
@@ -131,22 +132,22 @@ def closeness_in_short(percentile: float | None) -> str:
     return closeness(percentile).removesuffix(" of random pairs").replace("fewer than 1 %", "< 1 %")
 
 
-def notes_of(results: Results) -> list[str]:
+def notes_of(results: Results) -> list[Note]:
     """Return what the reader must know, the most important first: nothing near, fewer, filled in, and why."""
     if not results.hits:
-        return ["No slide was found.", *results.notes]
+        return [Note("short", "No slide was found."), *results.notes]
     near = [match.distance for hit in results.hits for match in hit.matches]
     closest = [_closest(hit) for hit in results.hits]
     known = [percentile for percentile in closest if percentile is not None]
     if len(known) == len(closest) and min(known) >= FAR:
-        return [_nothing_similar(min(known)), *results.notes]
+        return [Note("far", _nothing_similar(min(known))), *results.notes]
     # Where all were filled in, the notes say as much.
     if near and min(near) > results.threshold and not all(hit.filled for hit in results.hits):
         said = (
             f"Nothing in the database is within the threshold of {results.threshold} bits: "
             "these are the nearest slides, but none of them is near."
         )
-        return [said, *results.notes]
+        return [Note("far", said), *results.notes]
     return list(results.notes)
 
 

@@ -202,15 +202,32 @@ def test_going_to_a_hit_ends_a_comparison(
 
 
 def match(query_index: int, distance: int, percentile: float | None = None) -> Hit:
-    return Hit(query_index, Box(0, 0, 64, 64), Box(8, 16, 64, 64), 0, distance, percentile)
+    return Hit(
+        query_index=query_index,
+        query_box=Box(0, 0, 64, 64),
+        hit_box=Box(8, 16, 64, 64),
+        row=0,
+        distance=distance,
+        percentile=percentile,
+    )
 
 
 def hit(rank: int, *matches: Hit, diagnosis: str = "x") -> SlideHit:
-    return SlideHit(rank, f"s{rank}", f"s{rank}.tif", "", diagnosis, "", 1.0, None, None, matches)
+    return SlideHit(
+        rank=rank, slide=f"s{rank}", name=f"s{rank}.tif", diagnosis=diagnosis, distance=1.0, matches=matches
+    )
 
 
 def results(*hits: SlideHit, boxes: int = 3) -> Results:
-    return Results("q", "exact", "fish", 5, 60, hits, query_boxes=(Box(0, 0, 64, 64),) * boxes)
+    return Results(
+        query="q",
+        mode="exact",
+        ranking="fish",
+        k=5,
+        threshold=60,
+        hits=hits,
+        query_boxes=(Box(0, 0, 64, 64),) * boxes,
+    )
 
 
 def test_the_query_region_most_hits_match_is_shown_and_of_several_the_nearest() -> None:

@@ -25,13 +25,22 @@ BOXES = (Box(0, 0, 100, 100), Box(100, 0, 100, 100), Box(0, 100, 100, 100), Box(
 
 
 def hit(rank: int, *regions: int) -> SlideHit:
-    pairs = tuple(Hit(i, BOXES[i], BOXES[0], 0, 10) for i in regions)
-    return SlideHit(rank, f"s{rank}", f"s{rank}", "", "", "", 10.0, None, None, pairs)
+    pairs = tuple(
+        Hit(query_index=i, query_box=BOXES[i], hit_box=BOXES[0], row=0, distance=10) for i in regions
+    )
+    return SlideHit(rank=rank, slide=f"s{rank}", name=f"s{rank}", distance=10.0, matches=pairs)
 
 
 def fate(index: int, kind: Any, entropy: float | None = 0.5) -> ListFate:
     return ListFate(
-        index, 7, entropy, 3.0, "sarcoma", {"sarcoma": 1.0}, kind, "" if kind == "kept" else "far"
+        query_index=index,
+        length=7,
+        entropy=entropy,
+        mean_distance=3.0,
+        vote="sarcoma",
+        votes={"sarcoma": 1.0},
+        fate=kind,
+        reason="" if kind == "kept" else "far",
     )
 
 
@@ -40,7 +49,14 @@ def results() -> Results:
     lists = (fate(0, "kept"), fate(1, "kept"), fate(2, "distance", None), fate(3, "kept"))
     hits = (hit(1, 0, 0, 0, 1), hit(2, 0))
     return Results(
-        "q", "exact", "fish", 5, 100, hits, explanation=Explanation("fish", lists), query_boxes=BOXES
+        query="q",
+        mode="exact",
+        ranking="fish",
+        k=5,
+        threshold=100,
+        hits=hits,
+        explanation=Explanation("fish", lists),
+        query_boxes=BOXES,
     )
 
 
@@ -76,7 +92,14 @@ def test_the_layer_has_a_table_of_what_each_did(results: Results) -> None:
 
 
 def test_an_answer_without_hits_or_explanation_still_shows_the_regions() -> None:
-    found = contributions(Results("q", "exact", "none", 5, 100, (), query_boxes=BOXES))
+    found = contributions(
+        Results(query="q", mode="exact", ranking="none", k=5, threshold=100, hits=(), query_boxes=BOXES)
+    )
     assert [one.contribution for one in found] == [0, 0, 0]
     assert np.isfinite(colours(found)).all()
-    assert query_regions(Results("q", "exact", "none", 5, 100, ()), drawn_corners)[0] == []
+    assert (
+        query_regions(
+            Results(query="q", mode="exact", ranking="none", k=5, threshold=100, hits=()), drawn_corners
+        )[0]
+        == []
+    )

@@ -315,14 +315,14 @@ def test_pasted_and_dropped_images_have_a_scale_of_their_own(
     QApplication.clipboard().setImage(image)
     widget.paste()
     rest(qtbot, widget)
-    (note,) = [note for note in session(widget).current.results.notes if "one patch" in note]
+    (note,) = [note.text for note in session(widget).current.results.notes if "one patch" in note.text]
     assert "--mpp" not in note and "µm per px in the widget" in note
     control(widget, "image_mpp").setValue(0.5)
     for search in (widget.paste, lambda: widget.search_file(tmp_path / "c.png")):
         search()
         rest(qtbot, widget)
         answer = session(widget).current
-        assert not [note for note in answer.results.notes if "one patch" in note]
+        assert not [note for note in answer.results.notes if "one patch" in note.text]
         assert answer.asked.query.boxes[0][2] == 1024, "a patch of 512 µm"
     assert widget.query.question().mpp == 0.25
     control(widget, "image_mpp").setValue(0.1)

@@ -83,7 +83,7 @@ def open_database_slide(
     viewer: Any, database: Database, slide: str, done: Callable[[Any], None] | None = None
 ) -> JobWorker:
     """Open a slide of a database as :func:`open_hit` does, all of it and with no region marked."""
-    hit = SlideHit(0, slide, slide, "", "", "", 0.0, None, None, ())
+    hit = SlideHit(rank=0, slide=slide, name=slide, distance=0.0)
 
     def fitted(layer: Any) -> None:
         if layer is not None:

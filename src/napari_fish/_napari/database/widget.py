@@ -56,7 +56,7 @@ class DatabaseWidget(DockedWidget):
         self._make()
         self._connect()
         self.setAcceptDrops(True)
-        self._opening = False
+        self._opening = ""
         self._ready: tuple[Path, Encoder | None] | None = None
         self._opened(self._session.database)
         if self._session.database is None:
@@ -71,10 +71,10 @@ class DatabaseWidget(DockedWidget):
     def open(self, path: str | Path, encoder: Encoder | None = None) -> None:
         """Open a database for all our widgets; with an encoder that is loaded already, if it is the right one."""
         if str(path):
-            self._opening = True
-            self.opened.setText(f"Opening {Path(path).name} …")
+            self._opening = f"Opening {Path(path).name} …"
+            self.opened.setText(self._opening)
             if not self.busy:
-                self._say(self.opened.text())
+                self._say(self._opening)
             self._session.open(path, preferences.preferred_device(), encoder)
 
     def show_page(self, title: str) -> None:
@@ -130,7 +130,7 @@ class DatabaseWidget(DockedWidget):
             self.opened.setToolTip(str(database.path))
             if self._ready is not None and _same(self._ready[0], database.path):
                 self._offer(None)
-            if self.state.text().startswith("Opening"):
+            if self._opening and self.state.text() == self._opening:
                 self._say(f"{database.path.name} can be searched.")
         else:
             self.opened.setText("No database is open.")
@@ -236,7 +236,7 @@ class DatabaseWidget(DockedWidget):
             self._say(text, True)
 
     def _session_ended(self) -> None:
-        self._opening = False
+        self._opening = ""
 
     def _make(self) -> None:
         self.build, self.inspect = BuildPanel(), InspectPanel()

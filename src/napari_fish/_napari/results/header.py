@@ -88,7 +88,8 @@ class StateLines(QWidget):
 
     def show_answer(self, answer: Answer | None) -> None:
         """Show what the reader of an answer must know; without any hit the gallery says it."""
-        notes = notes_of(answer.results) if answer is not None and answer.results.hits else []
+        found = notes_of(answer.results) if answer is not None and answer.results.hits else []
+        notes = list(map(str, found))
         more = f" (and {len(notes) - MOST_NOTES} more)" if len(notes) > MOST_NOTES else ""
         self._notes.setText("\n".join(notes[:MOST_NOTES]) + more)
         self._notes.setToolTip("\n".join(notes))

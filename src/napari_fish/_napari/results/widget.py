@@ -248,7 +248,7 @@ class ResultsWidget(DockedWidget):
         if self._doing or self._error:
             return self._doing or self._error
         if self._answer is not None:
-            return "\n".join(notes_of(self._answer.results))
+            return "\n".join(map(str, notes_of(self._answer.results)))
         return NO_DATABASE if self._session.database is None else NO_ANSWER
 
     def _show_menu(self, hit: SlideHit, at: Any) -> None:

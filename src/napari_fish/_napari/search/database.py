@@ -76,7 +76,7 @@ class DatabasePicker(QWidget):
             self.open(path)
 
     def _started(self, what: str) -> None:
-        if what.startswith("Opening"):
+        if self._session.opening:
             self.about.setText(what)
 
     def _failed(self, _: str) -> None:

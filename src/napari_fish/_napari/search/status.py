@@ -55,7 +55,7 @@ class StatusPanel(QWidget):
     def _answered(self, answer: Answer) -> None:
         self._said_what_came = True
         self.say(result_in_words(answer))
-        self.state.setToolTip("\n".join(answer.results.notes) or TIP)
+        self.state.setToolTip("\n".join(map(str, answer.results.notes)) or TIP)
 
     def _failed(self, message: str) -> None:
         self._said_what_came = True

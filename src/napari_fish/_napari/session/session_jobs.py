@@ -71,7 +71,8 @@ def search_in(
 
 
 def _told(results: Results) -> Results:
-    return replace(results, notes=tuple(map(as_in_widgets, results.notes)))
+    notes = (replace(note, text=as_in_widgets(note.text)) for note in results.notes)
+    return replace(results, notes=tuple(notes))
 
 
 def refine(

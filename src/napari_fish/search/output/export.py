@@ -86,7 +86,7 @@ def to_json(results: Results) -> dict[str, Any]:
         "k": results.k,
         "elapsed_ms": {"read": 0.0, "encode": 0.0, "search": 0.0, "rank": 0.0} | dict(results.elapsed_ms),
         "threshold": results.threshold,
-        "notes": list(results.notes),
+        "notes": [str(note) for note in results.notes],
         "results": [
             {
                 **{name: getattr(hit, name) for name in _FIELDS},

@@ -183,7 +183,7 @@ def _votes(results: Results, colours: Colours) -> list[Image.Image]:
 
 def _remarks(results: Results) -> list[Image.Image]:
     """Say what the reader must know, and what this is not."""
-    texts = [(note, _WARN) for note in notes_of(results)]
+    texts = [(str(note), _WARN) for note in notes_of(results)]
     texts.append(("Research use only, not a diagnostic device.", _SOFT))
     pictures = []
     for text, colour in texts:

@@ -6,9 +6,9 @@ and votes for nothing, and -2 past the end of an answer that is short.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -121,6 +121,46 @@ def first_right(labels: ArrayLike, truth: ArrayLike) -> NDArray[np.bool_]:
 def any_right(labels: ArrayLike, truth: ArrayLike) -> NDArray[np.bool_]:
     """Return whether any of each answer is right: top-k accuracy."""
     return np.asarray((np.asarray(labels) == np.asarray(truth)[:, None]).any(axis=1), np.bool_)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What is measured of every answer.
+
+    Attributes
+    ----------
+    title
+        Its name in tables; ``{k}`` stands for k.
+    measure
+        Takes labels, truth and a definition, and returns a number for each query.
+    defined
+        Whether definitions differ in it: what the published program's gives is then told besides.
+    """
+
+    title: str
+    measure: Callable[[Ints, Ints, Definition], NDArray[Any]]
+    defined: bool = False
+
+
+METRICS = {
+    "mmv": Metric("mMV@{k}", majority_right, defined=True),
+    "map": Metric("mAP@{k}", average_precision, defined=True),
+    "top1": Metric("top-1", lambda labels, truth, _: first_right(labels, truth)),
+    "topk": Metric("top-{k}", lambda labels, truth, _: any_right(labels, truth)),
+}
+"""By the names of their scores; another one is another entry, and every table and document has it."""
+
+
+def measured(
+    labels: Ints, truth: Ints, definition: Definition, released: Definition
+) -> dict[str, NDArray[Any]]:
+    """Return every metric of every answer by the name of its score: NAME, and NAME_released by the other definition."""
+    values = {name: metric.measure(labels, truth, definition) for name, metric in METRICS.items()}
+    return values | {
+        f"{name}_released": metric.measure(labels, truth, released)
+        for name, metric in METRICS.items()
+        if metric.defined
+    }
 
 
 class Resamples:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,29 +76,19 @@ def evaluate(
     ways, ablations = p.ways(level), p.ablations(level)
     answers = run.answers([*ways, *ablations])
     resamples = Resamples(questions.truth, questions.patient_numbers, seed=p.seed)
-    of_slide, released = labels_of_slides(store, p.target), released_at(level)
+    of_slide = labels_of_slides(store, p.target)
     thresholds = {way.mode: threshold_of(store, p.threshold, way.mode)[0] for way in (*ways, *ablations)}
     latency, recall = run.latencies(ways), run.recalls(ways)
+    judged = partial(
+        score_way, questions=questions, of_slide=of_slide, k=p.k, resamples=resamples, definition=p.definition,
+        released=released_at(level),
+    )  # fmt: skip
     lines = [
-        score_way(
-            way,
-            found,
-            questions,
-            of_slide,
-            p.k,
-            thresholds[way.mode],
-            resamples,
-            p.definition,
-            released,
-            times,
-            share,
-        )
+        judged(way, found, threshold=thresholds[way.mode], latency=times, recall=share)
         for way, found, times, share in zip(ways, answers, latency, recall, strict=False)
     ]
     ablation = [
-        score_way(
-            way, found, questions, of_slide, p.k, thresholds[way.mode], resamples, p.definition, released
-        )
+        judged(way, found, threshold=thresholds[way.mode])
         for way, found in zip(ablations, answers[len(ways) :], strict=True)
     ]
     speed = run.speed()
@@ -108,30 +99,32 @@ def evaluate(
     notes += _notes(answers[0], ways[0].name, questions, p)
     alive = store.slides.alive
     run.finish()
+    patients = int(questions.patient_numbers.max(initial=-1)) + 1
+    patches = int(store.patches_per_slide.sum())
     return Evaluation(
-        _name(store),
-        "" if queries is None else _name(source),
-        level,
-        p.target,
-        p.k,
-        len(questions),
-        int(alive.sum()),
-        int(questions.patient_numbers.max(initial=-1)) + 1,
-        thresholds[ways[0].mode],
-        tuple(questions.labels[label] for label in resamples.labels.tolist()),
-        chance_level(questions),
-        p.within,
-        p.definition,
-        tuple(lines),
-        tuple(ablation),
-        storage_of(store.catalogue.folder, int(alive.sum()), int(store.patches_per_slide.sum()))
-        if store.catalogue is not None
-        else None,
-        tuple(speed),
-        Times.of(list(encode_ms)) if len(encode_ms) else None,
-        examples,
-        tuple(notes),
-        _about(store, source, p, command),
+        database=_name(store),
+        queries="" if queries is None else _name(source),
+        level=level,
+        target=p.target,
+        k=p.k,
+        n_queries=len(questions),
+        n_slides=int(alive.sum()),
+        n_patients=patients,
+        threshold=thresholds[ways[0].mode],
+        labels=tuple(questions.labels[label] for label in resamples.labels.tolist()),
+        chance=chance_level(questions),
+        within=p.within,
+        definition=p.definition,
+        ways=tuple(lines),
+        ablation=tuple(ablation),
+        storage=None
+        if store.catalogue is None
+        else storage_of(store.catalogue.folder, int(alive.sum()), patches),
+        speed=tuple(speed),
+        encode_ms=Times.of(list(encode_ms)) if len(encode_ms) else None,
+        examples=examples,
+        notes=tuple(notes),
+        about=_about(store, source, p, command),
     )
 
 

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.evaluate.asking.answers import Answers, Ints, Questions
 from napari_fish.evaluate.matrices import confusion_matrix, hamming_matrix
-from napari_fish.evaluate.metrics import (
-    PAPER,
-    RELEASED,
-    Definition,
-    Resamples,
-    any_right,
-    average_precision,
-    first_right,
-    majority_right,
-)
+from napari_fish.evaluate.metrics import PAPER, RELEASED, Definition, Resamples, Score, measured
 from napari_fish.evaluate.params import Way
 from napari_fish.evaluate.values import LabelScores, Matrices, Times, WayScores
 from napari_fish.search.recall import Recall
@@ -31,6 +24,7 @@ def labels_of_slides(store: Store, target: str) -> Ints:
 def score_way(
     way: Way,
     answers: Answers,
+    *,
     questions: Questions,
     of_slide: Ints,
     k: int,
@@ -65,41 +59,22 @@ def score_way(
         Measured elsewhere.
     """
     labels, truth = answers.labels(of_slide, k), questions.truth
-    mmv, mmv_macro, mmv_each = resamples.scores(majority_right(labels, truth, definition))
-    ap, ap_macro, ap_each = resamples.scores(average_precision(labels, truth, definition))
-    mmv_old, mmv_old_macro, mmv_old_each = resamples.scores(majority_right(labels, truth, released))
-    ap_old, ap_old_macro, ap_old_each = resamples.scores(average_precision(labels, truth, released))
-    top1, top1_macro, top1_each = resamples.scores(first_right(labels, truth))
-    topk, topk_macro, topk_each = resamples.scores(any_right(labels, truth))
+    scores, macro, each = dict[str, Score](), dict[str, Score](), dict[str, Mapping[int, Score]]()
+    for name, values in measured(labels, truth, definition, released).items():
+        scores[name], macro[name], each[name] = resamples.scores(values)
     return WayScores(
         name=way.name,
         mode=way.mode,
         ranking=way.ranking,
         threshold=threshold,
-        mmv=mmv,
-        mmv_macro=mmv_macro,
-        map=ap,
-        map_macro=ap_macro,
-        mmv_released=mmv_old,
-        mmv_released_macro=mmv_old_macro,
-        map_released=ap_old,
-        map_released_macro=ap_old_macro,
-        top1=top1,
-        topk=topk,
-        top1_macro=top1_macro,
-        topk_macro=topk_macro,
+        scores=scores,
+        macro=macro,
         short=float(answers.short(k).mean()),
         why_short=answers.why_short(k),
         filled=float((answers.ranked < np.minimum(answers.found(k), k)).mean()),
         per_label={
             questions.labels[label]: LabelScores(
-                int((truth == label).sum()),
-                mmv_each[label],
-                ap_each[label],
-                top1_each[label],
-                topk_each[label],
-                mmv_old_each[label],
-                ap_old_each[label],
+                int((truth == label).sum()), {name: of_label[label] for name, of_label in each.items()}
             )
             for label in resamples.labels.tolist()
         },

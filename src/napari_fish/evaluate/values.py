@@ -15,25 +15,10 @@ from napari_fish.search.recall import Recall
 
 @dataclass(frozen=True)
 class LabelScores:
-    """How well queries of one label are answered.
-
-    Attributes
-    ----------
-    n
-        Queries.
-    mmv, map, top1, topk
-        Majority of the first k right, average precision, first right, any of k right.
-    mmv_released, map_released
-        As the published program computes them.
-    """
+    """How well queries of one label are answered: how many there are, and their scores as in :class:`WayScores`."""
 
     n: int
-    mmv: Score
-    map: Score
-    top1: Score
-    topk: Score
-    mmv_released: Score
-    map_released: Score
+    scores: Mapping[str, Score]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +61,7 @@ class Times:
         return cls(middle, low, high, len(milliseconds))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class WayScores:
     """One line of the table.
 
@@ -86,13 +71,11 @@ class WayScores:
         What was asked for.
     threshold
         θ_h in bits, as this mode uses it.
-    mmv, mmv_macro, map, map_macro
-        Over all queries and averaged over labels, as the paper defines them unless another definition was chosen.
-    mmv_released, mmv_released_macro, map_released, map_released_macro
-        As the published program computes them: short answers of slides right with ceil(k / 2), of patches wrong,
-        precision divided by 5.
-    top1, topk, top1_macro, topk_macro
-        First right; any of k right.
+    scores, macro
+        Over all queries, and averaged over labels, by the name of a metric in
+        :data:`~napari_fish.evaluate.metrics.METRICS`, as the paper defines it unless another definition was chosen; under
+        NAME_released as the published program computes it: short answers of slides right with ceil(k / 2), of patches
+        wrong, precision divided by 5.
     short
         Share of queries with fewer than k slides.
     why_short
@@ -113,18 +96,8 @@ class WayScores:
     mode: str
     ranking: str
     threshold: int
-    mmv: Score
-    mmv_macro: Score
-    map: Score
-    map_macro: Score
-    mmv_released: Score
-    mmv_released_macro: Score
-    map_released: Score
-    map_released_macro: Score
-    top1: Score
-    topk: Score
-    top1_macro: Score
-    topk_macro: Score
+    scores: Mapping[str, Score]
+    macro: Mapping[str, Score]
     short: float
     why_short: Mapping[str, int]
     filled: float
@@ -224,7 +197,7 @@ class Storage:
         return self.index / max(1, self.mosaics)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation:
     """What an evaluation found.
 

@@ -71,7 +71,7 @@ def test_a_run_fills_the_table_and_the_figures_and_can_be_saved(
     released = control(widget, "definitions")
     way = widget.evaluation.ways[1]
     assert released.item(1, 4).text() == (
-        f"{way.map_released_macro.value:.2f}\nall {way.map_released.value:.2f}"
+        f"{way.macro['map_released'].value:.2f}\nall {way.scores['map_released'].value:.2f}"
     )
     assert "bytes a patch" in control(widget, "storage").text()
     shown = control(widget, "examples").findChildren(QWidget, "evaluate.example")

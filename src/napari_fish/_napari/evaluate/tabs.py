@@ -24,7 +24,6 @@ from napari_fish._napari.controls.common import named, offer
 from napari_fish._napari.controls.fold import scrolled
 from napari_fish._napari.evaluate.examples import ExamplesPage
 from napari_fish.evaluate import Evaluation
-from napari_fish.evaluate.metrics import Score
 from napari_fish.evaluate.report.figures import ON_DARK, Theme, bars, speed_lines
 from napari_fish.evaluate.report.page import confusion_figure, hamming_figure
 from napari_fish.evaluate.report.tables import storage_lines
@@ -117,11 +116,11 @@ class EvaluationTabs(QTabWidget):
         offer(self._way_box, [way.name for way in found.ways])
         offer(self._site_box, [f"{found.within} {one.within}" for one in found.main.matrices])
         self._site_box.setVisible(bool(found.within))
-        rows = [(way.name, way.mmv_macro, _short(way)) for way in found.ways]
+        rows = [(way.name, way.macro["mmv"], _short(way)) for way in found.ways]
         title = f"mMV@{found.k}, macro-averaged, by mode"
         _load(self._modes_figure, bars(rows, theme, width=FIGURE_PX, title=title))
         _fill(self._modes, _modes_head(found.k), [_mode(way) for way in (*found.ways, *found.ablation)])
-        parts = [(way.name, way.mmv_macro, _short(way)) for way in found.ablation]
+        parts = [(way.name, way.macro["mmv"], _short(way)) for way in found.ablation]
         self._ablation_head.setVisible(bool(parts))
         drawn = bars(parts, theme, width=FIGURE_PX, title="Ablation of the ranking") if parts else ""
         _load(self._ablation_figure, drawn)
@@ -154,7 +153,7 @@ class EvaluationTabs(QTabWidget):
             return
         way = next((w for w in found.ways if w.name == self._way_box.currentText()), found.main)
         theme, made = self._theme, way.matrices[max(0, self._site_box.currentIndex())]
-        rows = [(label, one.mmv, f"n={one.n}") for label, one in way.per_label.items()]
+        rows = [(label, one.scores["mmv"], f"n={one.n}") for label, one in way.per_label.items()]
         _load(self._labels_figure, bars(rows, theme, width=FIGURE_PX, title=f"mMV@{found.k} of each label"))
         _load(self._confusion_figure, confusion_figure(found, made, theme=theme, width=FIGURE_PX))
         _load(self._hamming_figure, hamming_figure(found, made, theme=theme, width=FIGURE_PX))
@@ -165,13 +164,14 @@ def _modes_head(k: int) -> tuple[str, ...]:
 
 
 def _mode(way: WayScores) -> list[Cell]:
-    between = "" if way.mmv_macro.interval is None else "\n{:.2f} to {:.2f}".format(*way.mmv_macro.interval)
+    scores, best = way.scores, way.macro["mmv"]
+    between = "" if best.interval is None else "\n{:.2f} to {:.2f}".format(*best.interval)
     why = "\n".join(f"{n}: {reason}" for reason, n in way.why_short.items())
     return [
         (way.name, f"mode {way.mode}, ranking {way.ranking}"),
-        (f"{way.mmv_macro.value:.2f}{between}", "Share, and its 95 % interval."),
-        (f"{way.map.value:.2f}", f"mAP: {way.map}; macro: {way.map_macro}"),
-        (f"{way.top1.value:.2f}", f"First right: {way.top1}"),
+        (f"{best.value:.2f}{between}", "Share, and its 95 % interval."),
+        (f"{scores['map'].value:.2f}", f"mAP: {scores['map']}; macro: {way.macro['map']}"),
+        (f"{scores['top1'].value:.2f}", f"First right: {scores['top1']}"),
         (f"{100 * way.short:.0f} %", why or "Every answer is complete."),
         _recall(way.recall),
         ("" if way.latency is None else f"{way.latency.median:.1f}", "Median time of a search in ms."),
@@ -197,15 +197,13 @@ def _definitions_head(found: Evaluation) -> tuple[str, ...]:
 
 
 def _defined(way: WayScores) -> list[Cell]:
-    def both(macro: Score, overall: Score) -> Cell:
+    def both(name: str) -> Cell:
+        macro, overall = way.macro[name], way.scores[name]
         return f"{macro.value:.2f}\nall {overall.value:.2f}", f"Macro {macro}\nover all queries {overall}"
 
     return [
         (way.name, f"mode {way.mode}, ranking {way.ranking}"),
-        both(way.mmv_macro, way.mmv),
-        both(way.mmv_released_macro, way.mmv_released),
-        both(way.map_macro, way.map),
-        both(way.map_released_macro, way.map_released),
+        *map(both, ("mmv", "mmv_released", "map", "map_released")),
     ]
 
 

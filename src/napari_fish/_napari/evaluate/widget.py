@@ -165,10 +165,10 @@ class EvaluateWidget(DockedWidget):
         self._save_button.setEnabled(True)
         self._tabs.show_evaluation(found, self._theme())
         self._tabs.setVisible(True)
-        best = found.main
+        best = found.main.macro["mmv"]
         said = (
-            f"{found.n_queries} {'patches' if found.level == 'patch' else 'slides'} asked; mode {best.name}: the majority of the first {found.k} is right for "
-            f"{100 * best.mmv_macro.value:.0f} %{_interval(best.mmv_macro)}, averaged over {len(found.labels)} labels."
+            f"{found.n_queries} {'patches' if found.level == 'patch' else 'slides'} asked; mode {found.main.name}: the majority of the first {found.k} is right for "
+            f"{100 * best.value:.0f} %{_interval(best)}, averaged over {len(found.labels)} labels."
         )
         self._say(" ".join([said, *found.notes]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -39,23 +40,19 @@ def to_json(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _way(way: WayScores) -> dict[str, Any]:
-    scores = (
-        "mmv", "mmv_macro", "map", "map_macro", "mmv_released", "mmv_released_macro", "map_released", "map_released_macro",
-        "top1", "topk", "top1_macro", "topk_macro",
-    )  # fmt: skip
-    of_label = ("mmv", "map", "top1", "topk", "mmv_released", "map_released")
+    scores = {**way.scores, **{f"{name}_macro": score for name, score in way.macro.items()}}
     return {
         "mode": way.mode,
         "ranking": way.ranking,
         "threshold": way.threshold,
-        **{name: getattr(way, name).value for name in scores},
+        **_values(scores),
         "short": way.short,
         "why_short": dict(way.why_short),
         "filled": way.filled,
         "per_label": {
             label: {"n": one.n}
-            | {name: getattr(one, name).value for name in of_label}
-            | {f"{name}_ci": _ci(getattr(one, name)) for name in of_label}
+            | _values(one.scores)
+            | {f"{name}_ci": interval for name, interval in _intervals(one.scores).items()}
             for label, one in way.per_label.items()
         },
         "latency_ms": None
@@ -63,7 +60,7 @@ def _way(way: WayScores) -> dict[str, Any]:
         else {"median": way.latency.median, "p95": way.latency.p95, "n": way.latency.n},
         "recall": None if way.recall is None else way.recall.recall,
         "recall_queries": None if way.recall is None else way.recall.queries,
-        "ci": {name: _ci(getattr(way, name)) for name in scores},
+        "ci": _intervals(scores),
         "matrices": [
             {
                 "within": one.within,
@@ -77,5 +74,9 @@ def _way(way: WayScores) -> dict[str, Any]:
     }
 
 
-def _ci(score: Score) -> list[float] | None:
-    return None if score.interval is None else list(score.interval)
+def _values(scores: Mapping[str, Score]) -> dict[str, float]:
+    return {name: score.value for name, score in scores.items()}
+
+
+def _intervals(scores: Mapping[str, Score]) -> dict[str, list[float] | None]:
+    return {name: None if one.interval is None else list(one.interval) for name, one in scores.items()}

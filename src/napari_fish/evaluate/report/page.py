@@ -105,7 +105,10 @@ def _from_same(e: Evaluation) -> str:
 
 def _ways(e: Evaluation) -> str:
     figure = bars(
-        [(way.name, way.mmv_macro, f"{100 * way.short:.0f} % short" if way.short else "") for way in e.ways],
+        [
+            (way.name, way.macro["mmv"], f"{100 * way.short:.0f} % short" if way.short else "")
+            for way in e.ways
+        ],
         title=f"mMV@{e.k}, macro-averaged, by mode",
     )
     return (
@@ -124,7 +127,7 @@ def _ways(e: Evaluation) -> str:
 def _labels(e: Evaluation) -> str:
     way = e.main
     figure = bars(
-        [(label, one.mmv, f"n = {one.n}") for label, one in way.per_label.items()],
+        [(label, one.scores["mmv"], f"n = {one.n}") for label, one in way.per_label.items()],
         title=f"mMV@{e.k} by {e.target}, mode {way.name}",
     )
     return (
@@ -171,7 +174,7 @@ def _matrices(e: Evaluation) -> str:
 def _ablation(e: Evaluation) -> str:
     if not e.ablation:
         return ""
-    figure = bars([(way.name, way.mmv_macro, "") for way in e.ablation], title="Ablation of the ranking")
+    figure = bars([(way.name, way.macro["mmv"], "") for way in e.ablation], title="Ablation of the ranking")
     return (
         f'<div class="card"><h2>Parts of the ranking, one by one</h2><div class="figure">{figure}</div>'
         f"{_table(tables.ways_table(e.ablation, e.k, 'patch'))}</div>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from napari_fish.evaluate.metrics import FIXED_DIVISOR, Definition, Score
+from napari_fish.evaluate.metrics import FIXED_DIVISOR, METRICS, Definition, Score
 from napari_fish.evaluate.values import Evaluation, SpeedRow, WayScores
 
 Table = tuple[list[str], list[list[str]]]
@@ -20,23 +20,28 @@ def interval(score: Score) -> str:
 
 def ways_table(ways: Sequence[WayScores], k: int, level: str) -> Table:
     """Return one line a way, the most important columns first."""
-    head = ["", f"mMV@{k} macro", f"mMV@{k}", f"mAP@{k} macro", f"mAP@{k}", "top-1", f"top-{k}", f"fewer than {k}",
-            "filled in", "recall", "median ms", "95 % ms"]  # fmt: skip
-    lines = []
-    for way in ways:
-        time = way.latency
-        lines.append(
-            [
-                way.name if level == "patch" or way.ranking == way.name else f"{way.name}, ranking {way.ranking}",
-                interval(way.mmv_macro), interval(way.mmv), interval(way.map_macro), interval(way.map),
-                interval(way.top1), interval(way.topk), f"{100 * way.short:.1f} %", f"{100 * way.filled:.1f} %",
-                "" if way.recall is None else str(way.recall),
-                "" if time is None else f"{time.median:.1f}", "" if time is None else f"{time.p95:.1f}",
-            ]
-        )  # fmt: skip
-    if all(way.latency is None for way in ways):
-        head, lines = head[:8], [line[:8] for line in lines]
-    return head, lines
+    head = [""]
+    for metric in METRICS.values():
+        title = metric.title.format(k=k)
+        head += [f"{title} macro", title] if metric.defined else [title]
+    timed = any(way.latency is not None for way in ways)
+    head += [f"fewer than {k}", *(["filled in", "recall", "median ms", "95 % ms"] if timed else [])]
+    return head, [_way_line(way, level)[: len(head)] for way in ways]
+
+
+def _way_line(way: WayScores, level: str) -> list[str]:
+    time = way.latency
+    scores = [
+        interval(score)
+        for name, metric in METRICS.items()
+        for score in ([way.macro[name]] if metric.defined else []) + [way.scores[name]]
+    ]
+    return [
+        way.name if level == "patch" or way.ranking == way.name else f"{way.name}, ranking {way.ranking}",
+        *scores, f"{100 * way.short:.1f} %", f"{100 * way.filled:.1f} %",
+        "" if way.recall is None else str(way.recall),
+        "" if time is None else f"{time.median:.1f}", "" if time is None else f"{time.p95:.1f}",
+    ]  # fmt: skip
 
 
 def definitions_table(ways: Sequence[WayScores], k: int, definition: Definition, level: str) -> Table:
@@ -47,27 +52,19 @@ def definitions_table(ways: Sequence[WayScores], k: int, definition: Definition,
     )
     head = ["", f"{short}: macro", "all", f"{'are wrong' if level == 'patch' else '⌈k/2⌉'} (released): macro", "all",
             f"{divided}: macro", "all", f"{FIXED_DIVISOR} (released): macro", "all"]  # fmt: skip
+    names = [name for metric in ("mmv", "map") for name in (metric, f"{metric}_released")]
     return head, [
-        [
-            way.name,
-            *(interval(s) for s in (way.mmv_macro, way.mmv, way.mmv_released_macro, way.mmv_released)),
-            *(interval(s) for s in (way.map_macro, way.map, way.map_released_macro, way.map_released)),
-        ]
+        [way.name, *(interval(score) for name in names for score in (way.macro[name], way.scores[name]))]
         for way in ways
     ]
 
 
 def labels_table(way: WayScores, k: int) -> Table:
     """Return one line a label."""
-    head = ["", "queries", f"mMV@{k}", f"mAP@{k}", "top-1", f"top-{k}", "mMV as released", "mAP as released"]
-    return head, [
-        [
-            label,
-            str(one.n),
-            *(interval(s) for s in (one.mmv, one.map, one.top1, one.topk)),
-            *(interval(s) for s in (one.mmv_released, one.map_released)),
-        ]
-        for label, one in way.per_label.items()
+    released = [metric.title.partition("@")[0] for metric in METRICS.values() if metric.defined]
+    head = ["", "queries", *(metric.title.format(k=k) for metric in METRICS.values())]
+    return [*head, *(f"{title} as released" for title in released)], [
+        [label, str(one.n), *map(interval, one.scores.values())] for label, one in way.per_label.items()
     ]
 
 

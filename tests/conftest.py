@@ -37,9 +37,10 @@ def installed_plugins() -> None:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Build and search without networks."""
     from napari_fish.building import settings
-    from tests.tiny import quick_encoder
+    from tests.tiny import quick_card, quick_encoder
 
     monkeypatch.setattr(settings, "load_encoder", quick_encoder)
+    monkeypatch.setattr(settings, "card_of", quick_card)
 
 
 @pytest.fixture(scope="session")

@@ -151,9 +151,14 @@ def quick_encoder(name_or_path: object = "quick", device: str = "auto", plan: ob
     return QuickEncoder("other", 2) if name_or_path == "other" else QuickEncoder()
 
 
+def quick_card(name_or_path: object) -> Card:
+    """Stand in for :func:`napari_fish.building.settings.card_of`."""
+    return quick_encoder(name_or_path).card
+
+
 def use_quick_encoder() -> None:
     """Let this process build and search without networks."""
-    settings.load_encoder = quick_encoder  # type: ignore[assignment]
+    settings.load_encoder, settings.card_of = quick_encoder, quick_card  # type: ignore[assignment]
 
 
 def main() -> None:

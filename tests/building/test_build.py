@@ -20,9 +20,11 @@ from napari_fish.database.questions import encode_question
 from napari_fish.encode.bundle.keys import keys_from_codes
 from napari_fish.encode.importing import paper_card
 from napari_fish.errors import Cancelled, DatabaseError, EncoderError, SlideError
+from napari_fish.mosaic import make_mosaic, preset
 from napari_fish.slides import open_slide
 from napari_fish.store import SlideRecord
 from napari_fish.store.latent_codes import has_codes, read_codes
+from napari_fish.store.opening import create_database
 from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.pictures import Thumbnails
 from tests.slides.conftest import write_tiff
@@ -67,8 +69,10 @@ def test_a_build_records_how_the_patches_of_each_slide_were_chosen(tmp_path: Pat
     write_slide(tmp_path / "slides" / "one.tif")
     seen: list[Under] = []
     summary = build(tmp_path / "slides", tmp_path / "a.fish", watch=Watch(started=seen.append))
-    choice, mosaic = records(tmp_path / "a.fish")["one.tif"].choice, seen[0].mosaic
-    assert mosaic is not None
+    choice = records(tmp_path / "a.fish")["one.tif"].choice
+    with open_slide(tmp_path / "slides" / "one.tif") as slide:
+        mosaic = make_mosaic(slide, preset())
+    assert seen[0].dimensions == (700, 600) and len(seen[0].boxes) == summary.done[0].patches
     assert choice.candidates == len(mosaic.candidates) > 0
     assert choice.left_out == {why: n for why, n in mosaic.dropped_counts.items() if n}
     assert (choice.artefacts, choice.mask) == ("normal", "")
@@ -82,9 +86,8 @@ def test_a_database_knows_whether_its_barcodes_are_the_papers(tiny_home: Path, t
         assert not store.paper_barcodes
     papers = paper_card(256, np.arange(128, dtype=np.uint8))
     assert is_papers(papers) and not is_papers(replace(papers, barcode_length=512))
-    encoder = QuickEncoder()
-    encoder.card = replace(papers, sha256="0")
-    settings._create(tmp_path / "x.fish", BuildParams(), encoder)
+    papers = replace(papers, sha256="0")
+    create_database(tmp_path / "x.fish", settings._facts(tmp_path / "x.fish", BuildParams(), papers))
     with SnapshotStore(tmp_path / "x.fish") as store:
         assert store.paper_barcodes
 
@@ -106,7 +109,7 @@ def test_thumbnails_of_slides_and_mosaics_are_kept(tiny_home: Path) -> None:
 
 
 def test_an_unchanged_folder_is_not_even_opened(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("napari_fish.building.slide_task.open_slide", lambda *a, **k: pytest.fail("opened"))
+    monkeypatch.setattr("napari_fish.building.encoding.open_slide", lambda *a, **k: pytest.fail("opened"))
     before = digest(home / "a b.fish")
     assert survey(home / "Schnitte ü", home / "a b.fish").to_do == ()
     summary = build(home / "Schnitte ü", home / "a b.fish")
@@ -125,7 +128,9 @@ def test_new_slides_are_added_and_a_changed_one_is_encoded_again_and_keeps_its_l
     )
     assert summary.counts == {"unchanged": 8, "added": 1, "replaced": 1}
     assert seen[-1] == (10, 10)
-    assert {one.slide for one in started} == {"new one.tif", NAMES[0]} and started[0].overview.shape[2] == 3
+    assert {one.slide for one in started} == {"new one.tif", NAMES[0]} and started[0].overview.startswith(
+        b"\xff\xd8"
+    )
     known = records(database)
     assert len(known) == 10
     assert (known[NAMES[0]].diagnosis, known[NAMES[0]].labels) == ("carcinoma", {"Scanner": "P1000"})
@@ -229,18 +234,18 @@ def test_a_slide_that_breaks_and_comes_back_leaves_quarantine(home: Path) -> Non
 def test_a_slide_that_does_what_no_slide_did_before_does_not_stop_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from napari_fish.building import slide_task as prepare
+    from napari_fish.building import choosing
 
     for i in range(3):
         write_slide(tmp_path / "s" / f"{i}.tif", seed=i)
-    real = prepare.make_mosaic
+    real = choosing.make_mosaic
 
     def moody(slide, *args, **options):
         if slide.path.name == "1.tif":
             raise ZeroDivisionError("in the depths of a library")
         return real(slide, *args, **options)
 
-    monkeypatch.setattr(prepare, "make_mosaic", moody)
+    monkeypatch.setattr(choosing, "make_mosaic", moody)
     summary = build(tmp_path / "s", tmp_path / "x.fish")
     assert summary.counts == {"added": 2, "quarantined": 1}
     assert "depths of a library" in summary.quarantined[0].reason

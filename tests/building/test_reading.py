@@ -11,10 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from napari_fish.building.slide_task import Prepared, prepare
-from napari_fish.building.survey import Candidate
+from napari_fish.building.encoding import encode_tasks
+from napari_fish.building.slide_task import Desk, SlideEncoded, SlideTask
 from napari_fish.database.questions import encode_question
-from napari_fish.encode import encode_slides
 from napari_fish.mosaic import preset
 from napari_fish.slides import open_slide
 from tests.slides.conftest import write_tiff
@@ -43,15 +42,12 @@ def test_patches_of_a_40x_slide_are_bicubic_and_black_outside_only_in_the_preset
     path = write_tiff(tmp_path / "a.tif", rgb, 2)
     chosen = preset(name)
     params = replace(chosen, artefacts="off", tissue=replace(chosen.tissue, min_tissue=1))
-    source = Candidate("a.tif", path, path.stat().st_size, 0)
     built, asked = Watched(), Watched()
-    prepared = prepare(source, params, 0.25, lambda content: False)
-    assert isinstance(prepared, Prepared)
-    list(encode_slides([prepared.job()], built))
-    prepared.slide.close()
+    (made,) = encode_tasks([SlideTask(0, path, params, 0.25)], built, Desk())
+    assert isinstance(made, SlideEncoded)
     with open_slide(path, mpp=0.25) as slide:
         boxes = encode_question(slide, asked, box=None, mosaic=params).query.boxes
-    np.testing.assert_array_equal(boxes, prepared.boxes)
+    np.testing.assert_array_equal(boxes, made.boxes)
     np.testing.assert_array_equal(np.stack(asked.seen), np.stack(built.seen))
     whole = Image.fromarray(rgb)
     published = [

@@ -348,7 +348,7 @@ def test_a_closed_database_says_that_it_is_closed(home: Path) -> None:
 
 
 def test_an_encoder_without_a_name_is_found_where_it_was(tmp_path: Path) -> None:
-    from napari_fish.building.settings import load_encoder_of
+    from napari_fish.building.settings import choose_encoder
     from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
     write_slide(tmp_path / "s" / "a.tif")
@@ -360,11 +360,12 @@ def test_an_encoder_without_a_name_is_found_where_it_was(tmp_path: Path) -> None
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("napari_fish.building.settings.load_encoder", remember)
+        patch.setattr("napari_fish.building.settings.card_of", lambda name: QuickEncoder().card)
         (tmp_path / "bundle").mkdir()
         fish.build(tmp_path / "s", tmp_path / "x.fish", encoder=str(tmp_path / "bundle")).close()
         truth = SqliteCatalogue.open(tmp_path / "x.fish")
-        load_encoder_of(truth)
+        choose_encoder(truth).load()
         (tmp_path / "bundle").rmdir()
-        load_encoder_of(truth)
+        choose_encoder(truth).load()
         truth.close()
     assert asked == [str(tmp_path / "bundle"), str(tmp_path / "bundle"), "quick"]

@@ -75,7 +75,7 @@ def test_a_damaged_slide_does_not_stop_the_others(encoder):
         EncodeJob(Pretend(4), [(0, 0, 2048), (64, 0, 2048)], "good again"),
     ]
     outcomes = list(encode_slides(iter(jobs), encoder))
-    assert [o.job.tag for o in outcomes] == ["good", "bad", "empty", "good again"]
+    assert [o.tag for o in outcomes] == ["good", "bad", "empty", "good again"]
     assert [None if o.encoded is None else len(o.encoded) for o in outcomes] == [1, None, 0, 2]
     assert "cannot read at (64, 0)" in str(outcomes[1].error)
     alone = encode_patches(jobs[3].slide, jobs[3].patches, encoder)

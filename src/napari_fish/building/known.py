@@ -38,7 +38,7 @@ class KnownSlides:
         self.records: dict[str, SlideRecord] = {}
         self._of_hash: dict[str, str] = {}
         self._of_place: dict[Path, str] = {}
-        self._claimed: set[str] = set()
+        self._claimed: dict[str, Candidate] = {}
         self._turn = threading.Lock()
         self.update(by_id(catalogue).values())
 
@@ -93,10 +93,7 @@ class KnownSlides:
                 and self._has_mask(record, one)
                 and not could_differ(record.choice, self._artefacts)
             )
-            if there or content_hash in self._claimed:
-                return True
-            self._claimed.add(content_hash)
-            return False
+            return there or self._claimed.setdefault(content_hash, one) != one
 
     def forget_claims(self) -> None:
         """Take nothing as being on its way any more."""

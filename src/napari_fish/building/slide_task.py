@@ -1,163 +1,189 @@
-"""A file becomes a job for the encoder: opened, looked at, its patches chosen."""
+"""One slide in, one encoded slide out: plain values, which another process or another computer may be given."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.building.masks import SlideMask
-from napari_fish.building.survey import Candidate
-from napari_fish.encode import EncodeJob, ImageJob, PatchBox
-from napari_fish.errors import Cancelled, FishError, SlideError
-from napari_fish.mosaic import Mosaic, MosaicParams, make_mosaic
-from napari_fish.slides import Slide, open_slide
+from napari_fish.errors import FishError
+from napari_fish.index.arrays import Barcodes, Keys
+from napari_fish.mosaic import MosaicParams
+from napari_fish.mosaic.masks import MaskLike
+from napari_fish.slides import Slide
 from napari_fish.store.records import Choice
 from napari_fish.work import ShouldStop
 
-log = logging.getLogger(__name__)
-
-OVERVIEW_PX = 512
-"""Longer side of the picture that is kept of a slide."""
+Region = tuple[float, float, float, float]
+"""x, y, width, height in level-0 px."""
+PAUSE_SECONDS = 0.1
+"""How often paused work looks whether it may go on."""
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """A slide, open and ready to be encoded.
+class SlideTask:
+    """A slide to be encoded.
 
     Attributes
     ----------
+    number
+        By which whoever gave the task knows it again.
     source
-        Where it comes from.
-    slide
-        The open slide; whoever gets it closes it.
-    overview : ndarray of uint8, shape (rows, columns, 3)
-        A small picture of it.
+        A file, or a slide that is open, which stays so and can be worked on in this process alone.
     mosaic
-        The patches that stand for it; None for a patch image.
+        How its patches are chosen; None for an image that is one patch.
+    mpp
+        Micrometres per level-0 px, instead of what the file says.
+    size
+        Bytes of its files, by which it is told how long reading them may take.
     mask
-        What says where its tissue is; None where it was found.
+        Where the tissue is; by default it is found.
+    box
+        Of a query: the part that is asked for; None for the whole slide.
+    is_query
+        It is to be searched for: an image whose scale nobody knows is taken as one patch, and of a box glass is left out.
+    picture_px, overview_px
+        Sides of the pictures to be made of patches, 0 for none, and of the slide.
+    keep_codes
+        Whether latent codes are wanted.
     """
 
-    source: Candidate
-    slide: Slide
-    overview: NDArray[np.uint8]
-    mosaic: Mosaic | None
-    mask: SlideMask | None = None
+    number: int
+    source: Path | Slide
+    mosaic: MosaicParams | None
+    mpp: float | None = None
+    size: int = 0
+    mask: MaskLike | None = None
+    box: Region | None = None
+    is_query: bool = False
+    picture_px: int = 0
+    overview_px: int = 512
+    keep_codes: bool = False
 
     @property
-    def boxes(self) -> NDArray[np.int32]:
-        """Return x, y, width, height of the patches in level-0 px, shape (n, 4)."""
-        if self.mosaic is None:
-            return np.array([[0, 0, *self.slide.dimensions]], np.int32)
-        side = self.mosaic.patch_size
-        return np.array([(p.x, p.y, side, side) for p in self.mosaic.patches], np.int32).reshape(-1, 4)
+    def path(self) -> Path:
+        """The file."""
+        return self.source if isinstance(self.source, Path) else self.source.path
 
-    @property
-    def choice(self) -> Choice:
-        """Return how its patches were chosen; of an image that is one patch there is nothing to say."""
-        if self.mosaic is None:
-            return Choice()
-        artefacts: str | bool = self.mosaic.params.artefacts
-        if not isinstance(artefacts, str):
-            artefacts = "normal" if artefacts else "off"
-        left_out = {reason: count for reason, count in self.mosaic.dropped_counts.items() if count}
-        by = ("", "") if self.mask is None else (self.mask.identity, self.mask.classes)
-        return Choice(len(self.mosaic.candidates), left_out, artefacts, *by)
 
-    def job(self) -> EncodeJob[Prepared]:
-        """Return what the encoder has to do."""
-        patches: list[PatchBox] = [(float(x), float(y), float(w)) for x, y, w, _ in self.boxes.tolist()]
-        if self.mosaic is None:
-            return ImageJob(self.slide, patches, self)
-        return EncodeJob(self.slide, patches, self, self.mosaic.params.reading)
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """A slide whose patches are chosen and about to be encoded.
+
+    Attributes
+    ----------
+    number
+        Of its task.
+    overview
+        JPEG of it.
+    dimensions
+        Width and height in level-0 px.
+    boxes : ndarray of int32, shape (n, 4)
+        x, y, width, height of its patches in level-0 px.
+    """
+
+    number: int
+    overview: bytes
+    dimensions: tuple[int, int]
+    boxes: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class SlideEncoded:
+    """An encoded slide.
+
+    Attributes
+    ----------
+    number
+        Of its task.
+    content_hash, dimensions
+        Names its content; width and height in level-0 px.
+    mpp
+        Micrometres per level-0 px that its patches were cut by; 0 for an image that is one patch.
+    keys, barcodes, boxes
+        Of its patches: int64 (n,), uint64 (n, words), and int32 (n, 4) in level-0 px.
+    choice
+        How they were chosen; the mask is known to whoever gave it.
+    overview, pictures
+        JPEG of the slide, and of each patch if asked for.
+    codes : ndarray of uint8, shape (n, 64, 64), or None
+        Latent codes, if asked for.
+    all_marked
+        Whether a mask marks the whole slide, which is seldom meant.
+    notes
+        What the reader must know.
+    elapsed_ms
+        Milliseconds to ``read`` (find tissue and patches) and to ``encode``.
+    """
+
+    number: int
+    content_hash: str
+    dimensions: tuple[int, int]
+    mpp: float
+    keys: Keys
+    barcodes: Barcodes
+    boxes: NDArray[np.int32]
+    choice: Choice
+    overview: bytes
+    pictures: tuple[bytes, ...]
+    codes: NDArray[np.uint8] | None
+    all_marked: bool
+    notes: tuple[str, ...]
+    elapsed_ms: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Refused:
     """A slide that cannot be encoded, and why."""
 
-    source: Candidate
-    reason: str
+    number: int
+    error: FishError
 
 
 @dataclass(frozen=True)
 class Known:
-    """A slide whose content the database has, as the hash tells."""
+    """A slide whose content need not be encoded, as whoever gave the task said of its hash."""
 
-    source: Candidate
+    number: int
     content_hash: str
 
 
-def prepare(
-    source: Candidate,
-    params: MosaicParams | None,
-    mpp: float | None,
-    is_known: Callable[[str], bool],
-    should_stop: ShouldStop | None = None,
-    mask: SlideMask | None = None,
-) -> Prepared | Refused | Known:
-    """Open a slide and choose its patches.
+Outcome = SlideEncoded | Refused | Known
 
-    Parameters
+
+@dataclass(frozen=True)
+class Desk:
+    """What to ask and to tell whoever gave the tasks.
+
+    Attributes
     ----------
-    source
-        The file.
-    params
-        How to choose patches; None for an image that is one patch.
-    mpp
-        Micrometres per level-0 px, instead of what the file says.
-    is_known
-        Says whether a slide of this content need not be encoded.
+    claim
+        Asked with the number of a task and the hash of its content, from any thread: whether that need not be encoded.
+    opening
+        Called with the number of each task before its slide is opened, from any thread.
+    begun
+        Called with each slide whose encoding begins.
+    encoded
+        Called with the number of a task and how many of its patches are encoded.
     should_stop
-        Asked now and then.
-    mask
-        Where the tissue is; by default it is found.
+        Asked often; a yes ends the work with :class:`~napari_fish.errors.Cancelled`.
+    paused
+        Asked often; while it says yes the work is held.
     """
-    try:
-        str(source.path).encode()
-    except UnicodeEncodeError:
-        return Refused(source, f"{source.slide}: its name is not valid Unicode. Rename it.")
-    try:
-        slide = open_slide(source.path, mpp=mpp)
-    except FishError as error:
-        return Refused(source, str(error))
-    except Exception as error:  # noqa: BLE001 - one slide must not stop all others
-        return _surprised(source, error)
-    try:
-        content_hash = slide.content_hash
-        if is_known(content_hash):
-            slide.close()
-            return Known(source, content_hash)
-        if slide.kind != "slide":
-            raise SlideError(f"{source.path}: holds only a {slide.kind} image, which is never read.")
-        mosaic = None
-        if params is not None:
-            given = None if mask is None else mask.file
-            mosaic = make_mosaic(slide, params, given, should_stop=should_stop)
-        return Prepared(source, slide, slide.thumbnail(OVERVIEW_PX), mosaic, mask)
-    except FishError as error:
-        slide.close()
-        return Refused(source, str(error))
-    except OSError as error:
-        slide.close()
-        return Refused(source, f"{source.path}: cannot be read ({error}). Check the disk or the network.")
-    except Cancelled:
-        slide.close()
-        raise
-    except Exception as error:  # noqa: BLE001 - one slide must not stop all others
-        slide.close()
-        return _surprised(source, error)
 
+    claim: Callable[[int, str], bool] = lambda number, content_hash: False
+    opening: Callable[[int], None] = lambda number: None
+    begun: Callable[[Begun], None] = lambda begun: None
+    encoded: Callable[[int, int], None] = lambda number, patches: None
+    should_stop: ShouldStop = lambda: False
+    paused: Callable[[], bool] = lambda: False
 
-def _surprised(source: Candidate, error: Exception) -> Refused:
-    """Refuse a slide that does what no slide was known to do: the others must not suffer from it."""
-    log.info("%s", source.path, exc_info=error)
-    return Refused(
-        source,
-        f"{source.path}: cannot be used ({type(error).__name__}: {error}). Check the file; if other programs open it, "
-        "please report this.",
-    )
+    def held(self) -> bool:
+        """Say whether to stop, but not as long as the work is paused."""
+        while self.paused() and not self.should_stop():
+            time.sleep(PAUSE_SECONDS)
+        return self.should_stop()

@@ -10,11 +10,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.mosaic import Mosaic
 from napari_fish.mosaic.left_out import is_much, spoiled, together, told, warnings
 from napari_fish.store.records import Choice, Quarantined
 from napari_fish.texts import duration
-from napari_fish.work import Progress
 
 Fate = Literal["added", "replaced", "unchanged", "moved", "twice", "quarantined"]
 MOST_NAMED = 10
@@ -61,16 +59,19 @@ class Under:
     ----------
     slide, path
         Its id, and where it is.
-    overview : ndarray of uint8, shape (rows, columns, 3)
-        A small picture of it.
-    mosaic
-        The patches that stand for it; None for a patch image.
+    overview
+        JPEG of it.
+    dimensions
+        Width and height in level-0 px.
+    boxes : ndarray of int32, shape (n, 4)
+        x, y, width, height of its patches in level-0 px.
     """
 
     slide: str
     path: Path
-    overview: NDArray[np.uint8]
-    mosaic: Mosaic | None
+    overview: bytes
+    dimensions: tuple[int, int]
+    boxes: NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,16 @@ class Watch:
         With each slide whose encoding begins.
     finished
         With what became of each slide.
-    patches
-        With patches encoded, and patches known so far.
+    encoded
+        With where a slide is, and how many of its patches are encoded.
+    paused
+        Asked often; while it says yes the build is held.
     """
 
     started: Callable[[Under], None] = lambda under: None
     finished: Callable[[SlideDone], None] = lambda done: None
-    patches: Progress = lambda done, known: None
+    encoded: Callable[[Path, int], None] = lambda path, patches: None
+    paused: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True)

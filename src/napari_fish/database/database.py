@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.building.build import build as build_database
+from napari_fish.building.choosing import check_question
 from napari_fish.building.params import BuildParams
-from napari_fish.building.settings import load_encoder_of, recorded_mosaic
+from napari_fish.building.settings import choose_encoder, recorded_mosaic
+from napari_fish.building.slide_task import Region
 from napari_fish.building.summary import Summary
 from napari_fish.database.care import find_slide, remove_slides
 from napari_fish.database.pictures import ArchivePictures
-from napari_fish.database.questions import Asked, Question, Region, check_question, encode_question
+from napari_fish.database.questions import Asked, Question, encode_question
 from napari_fish.encode import Encoder, check_same_encoder
 from napari_fish.errors import DatabaseError, FishError
 from napari_fish.labels.table import SlideLabels, patient_rule
@@ -69,7 +71,7 @@ class Database:
         """The encoder the database was built with, loaded when first needed."""
         with self._loading:
             if self._encoder is None:
-                self._encoder = load_encoder_of(self.store.catalogue, self.device)
+                self._encoder = choose_encoder(self.store.catalogue, device=self.device).load()
             return self._encoder
 
     def use_encoder(self, encoder: Encoder) -> None:

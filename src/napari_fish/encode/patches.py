@@ -37,12 +37,18 @@ class EncodeJob(Generic[T]):
         Whatever the caller needs to know the job again.
     reading : {"area", "bicubic"}
         How patches are read, as in :class:`~napari_fish.mosaic.MosaicParams`.
+    keep_codes : bool
+        Keep latent codes.
+    thumbnail_px : int
+        Side of the thumbnails to keep; 0 keeps none.
     """
 
     slide: Slide
     patches: Sequence[PatchBox]
     tag: T
     reading: Literal["area", "bicubic"] = "area"
+    keep_codes: bool = False
+    thumbnail_px: int = 0
 
     def read(self, box: PatchBox, size: int, mpp: float) -> RGB:
         """Read one patch; see :func:`read_patch`."""

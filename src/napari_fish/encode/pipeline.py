@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -22,9 +22,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class EncodeOutcome(Generic[T]):
-    """What became of a job: ``encoded``, or the ``error`` that stopped it."""
+    """What became of a job, known by its tag: ``encoded``, or the ``error`` that stopped it."""
 
-    job: EncodeJob[T]
+    tag: T
     encoded: Encoded | None
     error: FishError | None = None
 
@@ -35,7 +35,7 @@ class _Batch(Generic[T]):
 
     owners: list[_Pending[T]]
     pixels: RGB | None
-    thumbnails: list[RGB]
+    thumbnails: list[RGB | None]
     failed: list[tuple[_Pending[T], Exception]]
 
 
@@ -43,21 +43,19 @@ class _Batch(Generic[T]):
 class _Pending(Generic[T]):
     """A job on its way through, and what is known of it so far."""
 
-    job: EncodeJob[T]
+    job: EncodeJob[T] | EncodeOutcome[T]
+    missing: int = 0
     parts: list[Encoded] = field(default_factory=list)
     thumbnails: list[RGB] = field(default_factory=list)
-    missing: int = 0
     error: FishError | None = None
 
 
 def encode_slides(
-    jobs: Iterable[EncodeJob[T]],
+    jobs: Iterable[EncodeJob[T] | EncodeOutcome[T]],
     encoder: Encoder,
     *,
-    keep_codes: bool = False,
-    thumbnail_px: int = 0,
     threads: int = 0,
-    progress: Progress | None = None,
+    progress: Callable[[T, int], None] | None = None,
     should_stop: ShouldStop | None = None,
 ) -> Iterator[EncodeOutcome[T]]:
     """Encode slides, reading ahead across slides so that the device never waits.
@@ -65,17 +63,14 @@ def encode_slides(
     Parameters
     ----------
     jobs : iterable of EncodeJob
-        Taken as they are needed, so a generator may open slides just in time.
+        Taken as they are needed, so a generator may open slides just in time. What is decided already may stand among
+        them, and is handed on in its turn.
     encoder : Encoder
         What encodes.
-    keep_codes : bool
-        Keep latent codes.
-    thumbnail_px : int
-        Side of the thumbnails to keep; 0 keeps none.
     threads : int
         Threads that read and decode; 0 for what suits the encoder's device.
     progress : callable, optional
-        Called with patches encoded so far, and patches known so far.
+        Called with the tag of a job and how many of its patches are done.
     should_stop : callable, optional
         Asked before every batch; raises :class:`~napari_fish.errors.Cancelled` when it returns True.
 
@@ -89,32 +84,30 @@ def encode_slides(
     reading: deque[tuple[_Pending[T], Future[RGB]]] = deque()
     batches: deque[Future[_Batch[T]]] = deque()
     open_jobs: deque[_Pending[T]] = deque()
-    known = done = 0
     with ThreadPoolExecutor(threads, "fish-read") as pool, ThreadPoolExecutor(1, "fish-stack") as stacker:
         supply = _patches(jobs, open_jobs)
         try:
             while True:
-                while len(reading) < ahead and (item := next(supply, None)) is not None:
-                    pending, box = item
-                    if box is not None:
-                        known += 1
-                        card = encoder.card
-                        read = pool.submit(pending.job.read, box, card.size, card.mpp)
-                        reading.append((pending, read))
+                decided = False
+                while not decided and len(reading) < ahead and (item := next(supply, None)) is not None:
+                    pending, job, box = item
+                    if job is None or box is None:
+                        decided = True  # nothing to be read, but perhaps to be handed on
+                        continue
+                    card = encoder.card
+                    reading.append((pending, pool.submit(job.read, box, card.size, card.mpp)))
                 # The next batch is put together while the device computes this one.
                 while reading and len(batches) < 2:
                     some = [reading.popleft() for _ in range(min(len(reading), encoder.batch))]
-                    batches.append(stacker.submit(_together, some, encoder, thumbnail_px))
+                    batches.append(stacker.submit(_together, some, encoder))
                 while open_jobs and open_jobs[0].missing == 0:
                     yield _outcome(open_jobs.popleft(), encoder)
                 if not batches:
-                    if open_jobs:
+                    if open_jobs or decided:
                         continue
                     return
                 stop_if_asked(should_stop, "encoding was stopped.")
-                done += _encode_batch(batches.popleft().result(), encoder, keep_codes)
-                if progress:
-                    progress(done, known)
+                _encode_batch(batches.popleft().result(), encoder, progress)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -125,25 +118,25 @@ def _readers(device: str) -> int:
 
 
 def _patches(
-    jobs: Iterable[EncodeJob[T]], open_jobs: deque[_Pending[T]]
-) -> Iterator[tuple[_Pending[T], PatchBox | None]]:
-    """Yield every patch of every job; a job without patches yields one None."""
+    jobs: Iterable[EncodeJob[T] | EncodeOutcome[T]], open_jobs: deque[_Pending[T]]
+) -> Iterator[tuple[_Pending[T], EncodeJob[T] | None, PatchBox | None]]:
+    """Yield every patch of every job; what has none yields one None."""
     for job in jobs:
-        pending = _Pending(job, missing=len(job.patches))
+        if isinstance(job, EncodeOutcome) or not job.patches:
+            open_jobs.append(_Pending(job))
+            yield open_jobs[-1], None, None
+            continue
+        pending = _Pending(job, len(job.patches))
         open_jobs.append(pending)
-        if not job.patches:
-            yield pending, None
         for box in job.patches:
             if pending.error is not None:
                 # the rest of a slide that failed need not be read
                 pending.missing -= 1
                 continue
-            yield pending, box
+            yield pending, job, box
 
 
-def _together(
-    some: Sequence[tuple[_Pending[T], Future[RGB]]], encoder: Encoder, thumbnail_px: int
-) -> _Batch[T]:
+def _together(some: Sequence[tuple[_Pending[T], Future[RGB]]], encoder: Encoder) -> _Batch[T]:
     """Wait for patches, and put those that could be read together."""
     batch: _Batch[T] = _Batch([], None, [], [])
     pixels: list[RGB] = []
@@ -155,24 +148,37 @@ def _together(
             batch.failed.append((pending, error))
     if pixels:
         batch.pixels = encoder.stack(pixels)
-    if thumbnail_px:
-        batch.thumbnails = [_thumbnail(patch, thumbnail_px) for patch in pixels]
+    for pending, patch in zip(batch.owners, pixels, strict=True):
+        px = _job_of(pending).thumbnail_px
+        batch.thumbnails.append(_thumbnail(patch, px) if px else None)
     return batch
 
 
-def _encode_batch(batch: _Batch[T], encoder: Encoder, keep_codes: bool) -> int:
-    """Encode a batch, and hand the results to their jobs; return how many patches are done with."""
+def _job_of(pending: _Pending[T]) -> EncodeJob[T]:
+    assert isinstance(pending.job, EncodeJob), "only jobs have patches"
+    return pending.job
+
+
+def _encode_batch(batch: _Batch[T], encoder: Encoder, progress: Callable[[T, int], None] | None) -> None:
+    """Encode a batch, and hand the results to their jobs."""
+    touched: dict[int, _Pending[T]] = {}
     for pending, error in batch.failed:
-        pending.error = pending.error or _as_ours(error, pending.job.slide)
+        pending.error = pending.error or _as_ours(error, _job_of(pending).slide)
         pending.missing -= 1
+        touched[id(pending)] = pending
     if batch.pixels is not None:
-        encoded = encoder.encode(batch.pixels, keep_codes)
-        for i, pending in enumerate(batch.owners):
-            codes = encoded.codes[i : i + 1] if keep_codes and encoded.codes is not None else None
+        encoded = encoder.encode(batch.pixels, any(_job_of(one).keep_codes for one in batch.owners))
+        for i, (pending, thumbnail) in enumerate(zip(batch.owners, batch.thumbnails, strict=True)):
+            kept = encoded.codes if _job_of(pending).keep_codes else None
+            codes = None if kept is None else kept[i : i + 1]
             pending.parts.append(Encoded(encoded.keys[i : i + 1], encoded.barcodes[i : i + 1], codes))
-            pending.thumbnails += batch.thumbnails[i : i + 1]
+            pending.thumbnails += [] if thumbnail is None else [thumbnail]
             pending.missing -= 1
-    return len(batch.owners) + len(batch.failed)
+            touched[id(pending)] = pending
+    if progress:
+        for pending in touched.values():
+            job = _job_of(pending)
+            progress(job.tag, len(job.patches) - pending.missing)
 
 
 def _as_ours(error: Exception, slide: Slide) -> FishError:
@@ -189,12 +195,15 @@ def _thumbnail(pixels: RGB, side: int) -> RGB:
 
 
 def _outcome(pending: _Pending[T], encoder: Encoder) -> EncodeOutcome[T]:
+    job = pending.job
+    if isinstance(job, EncodeOutcome):
+        return job
     if pending.error is not None:
-        return EncodeOutcome(pending.job, None, pending.error)
+        return EncodeOutcome(job.tag, None, pending.error)
     parts = pending.parts
     if not parts:
         empty = np.empty((0, encoder.card.size, encoder.card.size, 3), np.uint8)
-        return EncodeOutcome(pending.job, encoder.encode(empty))
+        return EncodeOutcome(job.tag, encoder.encode(empty))
     codes = [part.codes for part in parts if part.codes is not None]
     encoded = Encoded(
         np.concatenate([part.keys for part in parts]),
@@ -202,7 +211,7 @@ def _outcome(pending: _Pending[T], encoder: Encoder) -> EncodeOutcome[T]:
         np.concatenate(codes) if codes else None,
         np.stack(pending.thumbnails) if pending.thumbnails else None,
     )
-    return EncodeOutcome(pending.job, encoded)
+    return EncodeOutcome(job.tag, encoded)
 
 
 def encode_patches(
@@ -223,13 +232,12 @@ def encode_patches(
     Encoded
         One row a patch, in the order given.
     """
+    tell = progress
     (outcome,) = encode_slides(
-        [EncodeJob(slide, patches, None)],
+        [EncodeJob(slide, patches, None, keep_codes=keep_codes, thumbnail_px=thumbnail_px)],
         encoder,
-        keep_codes=keep_codes,
-        thumbnail_px=thumbnail_px,
         threads=threads,
-        progress=progress,
+        progress=None if tell is None else lambda _, done: tell(done, len(patches)),
         should_stop=should_stop,
     )
     if outcome.error is not None:

@@ -11,19 +11,19 @@ import pytest
 from napari_fish._napari.database.build_job import Brake, BuildNews
 from napari_fish._napari.database.build_survey import suggested_place
 from napari_fish._napari.database.slide_picture import relative_boxes
+from napari_fish.building.slide_task import Desk
 from napari_fish.building.summary import SlideDone, Under
-from napari_fish.mosaic import make_mosaic, preset
 from napari_fish.texts import duration, in_bytes
 from tests.mosaic.conftest import tissue_slide
 
 
 def under(name: str) -> Under:
-    return Under(name, Path(name), np.zeros((4, 4, 3), np.uint8), None)
+    return Under(name, Path(name), b"", (4, 4), np.zeros((3, 4), np.int32))
 
 
 def test_a_held_build_waits_until_it_may_go_on() -> None:
     brake, answers = Brake(), []
-    stop = brake.held(lambda: False)
+    stop = Desk(paused=lambda: brake.paused).held
     brake.pause()
     asking = threading.Thread(target=lambda: answers.append(stop()))
     asking.start()
@@ -39,21 +39,22 @@ def test_a_held_build_waits_until_it_may_go_on() -> None:
 def test_a_held_build_can_be_stopped() -> None:
     brake = Brake()
     brake.pause()
-    assert brake.held(lambda: True)() is True
+    assert Desk(paused=lambda: brake.paused, should_stop=lambda: True).held() is True
 
 
 def test_news_name_the_slide_in_progress_and_its_patches() -> None:
     news = BuildNews()
-    watch = news.watch()
+    watch = news.watch(Brake())
     watch.started(under("a"))
-    watch.patches(2, 5)
+    watch.encoded(Path("a"), 2)
     watch.started(under("b"))
     told = news.take()
     assert (told.under.slide, told.encoded, told.done) == ("a", 2, ())
-    watch.patches(3, 6)
+    watch.encoded(Path("a"), 3)
+    watch.encoded(Path("b"), 1)
+    assert news.take().encoded == 3, "of the slide that was begun first"
     watch.finished(SlideDone("x", Path("x"), "quarantined"))
     watch.finished(SlideDone("a", Path("a"), "added", 3))
-    watch.patches(4, 6)
     told = news.take()
     assert (told.under.slide, told.encoded, told.patches) == ("b", 1, 4)
     assert [done.slide for done in told.done] == ["x", "a"]
@@ -62,11 +63,11 @@ def test_news_name_the_slide_in_progress_and_its_patches() -> None:
 
 def test_the_mosaic_is_drawn_where_it_lies_on_the_slide() -> None:
     slide = tissue_slide()
-    mosaic = make_mosaic(slide, preset())
-    boxes = relative_boxes(Under("a", Path("a"), slide.thumbnail(64), mosaic))
     width, height = slide.dimensions
-    assert boxes[:, 0] * width == pytest.approx([patch.x for patch in mosaic.patches])
-    assert boxes[:, 3] * height == pytest.approx(mosaic.patch_size)
+    corners = np.array([(10, 20, 64, 32), (100, 7, 64, 32)], np.int32)
+    boxes = relative_boxes(Under("a", Path("a"), b"", slide.dimensions, corners))
+    assert boxes[:, 0] * width == pytest.approx([10, 100]) and boxes[:, 1] * height == pytest.approx([20, 7])
+    assert boxes[:, 2] * width == pytest.approx(64) and boxes[:, 3] * height == pytest.approx(32)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from napari_fish._napari.session.session import Answer, session_of
 from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
 from napari_fish.database import care
+from napari_fish.encode.bundle.bundle import describe_bundle
 from napari_fish.errors import Cancelled
 from napari_fish.mosaic.geojson import REASON_COLOURS
 from napari_fish.mosaic.left_out import told
@@ -164,8 +165,6 @@ def test_a_folder_becomes_the_database_that_the_core_makes_of_it_and_is_open(
     assert "on CPU" in text
     assert "measured here" in text
     assert f"{SLIDES} of {SLIDES} slides labelled, 2 patients" in control(widget, "column_text").text()
-    made: list[Any] = []
-    widget.build.built.connect(lambda summary, encoder: made.append(encoder))
     control(widget, "build").click()
     assert widget.build.building
     finished(qtbot, widget)
@@ -175,10 +174,28 @@ def test_a_folder_becomes_the_database_that_the_core_makes_of_it_and_is_open(
     database = widget._session.database
     assert database is not None
     assert database.path == tmp_path / "my slides.fish"
-    assert [database.encoder] == made, "the encoder was loaded a second time"
     assert f"my slides.fish, {SLIDES} slides" in control(widget, "opened").text()
     assert f"{SLIDES} already done, 0 to do" in control(widget, "outlook").text()
     assert preferences.default_database() == str(database.path)
+
+
+def test_a_database_goes_on_with_an_encoder_that_has_no_name_but_lies_where_it_did(
+    qtbot: Any, widget: DatabaseWidget, built: Path, tmp_path: Path
+) -> None:
+    slides = Path(shutil.copytree(built / "slides", tmp_path / "slides"))
+    write_encoder(tmp_path)
+    bundle = (tmp_path / "encoders" / "tiny").rename(tmp_path / "bundle")
+    describe_bundle(bundle, id="nameless")
+    late = slides / "s0.tif"
+    late.rename(tmp_path / "s0.tif")
+    build(slides, tmp_path / "slides.fish", params=BuildParams(encoder=str(bundle)))
+    (tmp_path / "s0.tif").rename(late)
+    widget.build.form.slides.put(slides)
+    seen(qtbot, widget)
+    control(widget, "build").click()
+    finished(qtbot, widget)
+    assert "Done in" in state(widget)
+    assert rows(widget)["s0.tif"] == "added"
 
 
 def test_a_finished_build_does_not_take_the_place_of_the_database_that_is_searched(

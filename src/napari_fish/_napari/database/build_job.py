@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
 from napari_fish.building.summary import SlideDone, Summary, Under, Watch
 from napari_fish.database.again import encode_again
-from napari_fish.encode import DEFAULT_ENCODER, Encoder, load_encoder
-from napari_fish.encode.bundle.device import load_torch_libraries
+from napari_fish.encode.bundle.device import load_torch_libraries, pick_device
 from napari_fish.encode.rate import remember_rate
-from napari_fish.work import ShouldStop
+from napari_fish.slides.opening import expanded
+from napari_fish.store.opening import is_database, open_catalogue
 
 FEWEST_PATCHES = 8
 """A rate measured on fewer patches is not worth remembering."""
@@ -46,13 +46,17 @@ class Choices:
     columns: Mapping[str, str] = field(default_factory=dict)
     params: BuildParams = field(default_factory=BuildParams)
 
+    @property
+    def params_there(self) -> BuildParams:
+        """How to build, where there may be a database: which encoder that has is known there alone."""
+        there = is_database(expanded(self.database))
+        return replace(self.params, encoder=None) if there else self.params
+
 
 class Brake:
     """Holds a build while it is paused, and knows how long it really ran."""
 
     def __init__(self) -> None:
-        self._free = threading.Event()
-        self._free.set()
         self._lock = threading.Lock()
         self._since: float | None = time.monotonic()
         self._ran = 0.0
@@ -60,7 +64,8 @@ class Brake:
     @property
     def paused(self) -> bool:
         """Whether the build is held."""
-        return not self._free.is_set()
+        with self._lock:
+            return self._since is None
 
     @property
     def seconds(self) -> float:
@@ -74,25 +79,12 @@ class Brake:
             if self._since is not None:
                 self._ran += time.monotonic() - self._since
                 self._since = None
-        self._free.clear()
 
     def go_on(self) -> None:
         """Let the build go on."""
         with self._lock:
             if self._since is None:
                 self._since = time.monotonic()
-        self._free.set()
-
-    def held(self, should_stop: ShouldStop) -> ShouldStop:
-        """Return a question that is answered only while the build is not held."""
-
-        def stop() -> bool:
-            while not self._free.wait(0.1):
-                if should_stop():
-                    return True
-            return should_stop()
-
-        return stop
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +96,7 @@ class News:
     done
         Slides that are finished.
     under
-        The slide that is being encoded.
+        The slide that is being encoded; of several the one begun first.
     encoded
         Patches of it that are done.
     patches
@@ -123,47 +115,46 @@ class BuildNews:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._done: list[SlideDone] = []
-        self._under: deque[Under] = deque()
-        self._patches = self._before = 0
+        self._under: dict[Path, Under] = {}
+        self._encoded: dict[Path, int] = {}
+        self._patches, self._since = 0, 0.0
 
-    @property
-    def patches(self) -> int:
-        """All patches done."""
-        with self._lock:
-            return self._patches
-
-    @property
-    def encoded(self) -> int:
-        """Patches done of the slide in progress."""
-        with self._lock:
-            return self._patches - self._before
-
-    def watch(self) -> Watch:
+    def watch(self, brake: Brake) -> Watch:
         """Return what the build is to call."""
-        return Watch(self._started, self._finished, self._progressed)
+        self._brake = brake
+        return Watch(self._started, self._finished, self._progressed, lambda: brake.paused)
+
+    @property
+    def rate(self) -> float | None:
+        """Patches a second since the first slide was begun; None where they were too few to tell."""
+        with self._lock:
+            seconds = self._brake.seconds - self._since
+            return self._patches / seconds if self._patches >= FEWEST_PATCHES and seconds > 0 else None
 
     def take(self) -> News:
         """Return what is new."""
         with self._lock:
             done, self._done = tuple(self._done), []
-            under = self._under[0] if self._under else None
-            return News(done, under, self._patches - self._before, self._patches)
+            under = next(iter(self._under.values()), None)
+            encoded = 0 if under is None else self._encoded.get(under.path, 0)
+            return News(done, under, encoded, self._patches)
 
     def _started(self, under: Under) -> None:
         with self._lock:
-            self._under.append(under)
+            if not self._encoded and not self._patches:
+                self._since = self._brake.seconds
+            self._under[under.path], self._encoded[under.path] = under, 0
 
     def _finished(self, done: SlideDone) -> None:
         with self._lock:
             self._done.append(done)
-            # Slides are begun ahead of time and finished in the same order.
-            if self._under and self._under[0].path == done.path:
-                self._under.popleft()
-                self._before = self._patches
+            self._under.pop(done.path, None)
+            self._encoded.pop(done.path, None)
 
-    def _progressed(self, patches: int, known: int) -> None:
+    def _progressed(self, path: Path, patches: int) -> None:
         with self._lock:
-            self._patches = patches
+            self._patches += patches - self._encoded.get(path, 0)
+            self._encoded[path] = patches
 
 
 def run_again(
@@ -175,12 +166,11 @@ def run_again(
     *,
     progress: Any,
     should_stop: Any,
-) -> tuple[Summary, None]:
+) -> Summary:
     """Encode slides of a database again, telling ``news`` and obeying ``brake``."""
     load_torch_libraries()
-    stop, watch = brake.held(should_stop), news.watch()
-    summary = encode_again(database, slides, params, progress=progress, should_stop=stop, watch=watch)
-    return summary, None
+    watch = news.watch(brake)
+    return encode_again(database, slides, params, progress=progress, should_stop=should_stop, watch=watch)
 
 
 def run_build(
@@ -191,26 +181,24 @@ def run_build(
     *,
     progress: Any,
     should_stop: Any,
-) -> tuple[Summary, Encoder]:
+) -> Summary:
     """Build as chosen, telling ``news`` and obeying ``brake``; how fast it went is remembered."""
     load_torch_libraries()
-    encoder = load_encoder(choices.params.encoder or DEFAULT_ENCODER, choices.params.device)
-    start = brake.seconds
+    params = choices.params_there
     try:
-        summary = build(
+        return build(
             choices.slides,
             choices.database,
             choices.labels or None,
-            choices.params,
+            params,
             progress=progress,
-            should_stop=brake.held(should_stop),
-            watch=news.watch(),
-            encoder=encoder,
+            should_stop=should_stop,
+            watch=news.watch(brake),
             columns=choices.columns,
             only=only,
         )
-        return summary, encoder
     finally:
-        patches, seconds = news.patches, brake.seconds - start
-        if patches >= FEWEST_PATCHES and seconds > 0:
-            remember_rate(encoder.card.sha256, encoder.device, patches / seconds)
+        if news.rate is not None:
+            catalogue = open_catalogue(expanded(choices.database))
+            remember_rate(catalogue.facts.weights_hash, str(pick_device(params.device)), news.rate)
+            catalogue.close()

@@ -17,7 +17,6 @@ from napari_fish._napari.jobs.notify import as_in_widgets, as_sentence
 from napari_fish._napari.jobs.one_job import OneJob
 from napari_fish.building.params import BuildParams
 from napari_fish.building.summary import Summary
-from napari_fish.encode import Encoder
 from napari_fish.mosaic.left_out import told
 from napari_fish.names import Strictness
 from napari_fish.slides.opening import expanded
@@ -39,9 +38,8 @@ class BuildPanel(QWidget):
     """Slides done and all slides; 0, 0 where that is not known."""
     running = Signal(bool)
     """A build began or ended."""
-    built = Signal(object, object)
-    """The :class:`~napari_fish.building.summary.Summary` of a build that came to its end, and its encoder."""
-
+    built = Signal(object)
+    """The :class:`~napari_fish.building.summary.Summary` of a build that came to its end."""
     altered = Signal(object)
     """The database of a build that was stopped or failed, which has the slides finished until then."""
     look_at = Signal(str, str)
@@ -231,8 +229,7 @@ class BuildPanel(QWidget):
         if self.building and not quiet and self._total:
             self.said.emit(f"Building: {self._done} of {count(self._total, 'slide')} done.", False)
 
-    def _finish(self, made: tuple[Summary, Encoder | None]) -> None:
-        summary, encoder = made
+    def _finish(self, summary: Summary) -> None:
         self._show_news()
         bad = len(summary.quarantined)
         text = f"Done in {duration(self._brake.seconds)}: {count(summary.slides, 'slide')}, "
@@ -245,7 +242,7 @@ class BuildPanel(QWidget):
         notes = [as_sentence(text) for text in summary.warnings]
         notes += [as_in_widgets(note) for note in summary.notes if "abels" not in note]
         self.said.emit(" ".join([text, *notes]), False)
-        self.built.emit(summary, encoder)
+        self.built.emit(summary)
 
     def _failed(self, text: str) -> None:
         self._show_news()

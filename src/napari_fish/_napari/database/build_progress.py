@@ -110,7 +110,7 @@ class BuildProgress(QWidget):
             for part in (self.picture, self.name):
                 part.setVisible(under is not None)
         if under is not None:
-            patches = 1 if under.mosaic is None else len(under.mosaic.patches)
+            patches = len(under.boxes)
             self.name.setText(f"{under.slide}: {min(encoded, patches)} of {count(patches, 'patch')}")
 
     def set_usable(self, usable: bool) -> None:

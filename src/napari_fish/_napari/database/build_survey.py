@@ -10,11 +10,13 @@ from typing import Any
 from napari_fish._napari.database.build_job import Choices
 from napari_fish._napari.jobs.notify import as_in_widgets, in_words
 from napari_fish.building.outlook import Outlook, outlook
+from napari_fish.building.settings import ChosenEncoder, choose_encoder
 from napari_fish.errors import DatabaseError, FishError
 from napari_fish.labels.sheets import read_sheet
 from napari_fish.labels.table import label_slides, read_labels
 from napari_fish.slides.finding import told_unread
 from napari_fish.slides.opening import expanded
+from napari_fish.store.opening import open_catalogue
 from napari_fish.texts import count, duration, enumerated, in_bytes
 
 ROLES = ("slide", "patient", "site", "diagnosis", "stain")
@@ -134,31 +136,32 @@ def look(choices: Choices, *, progress: Any, should_stop: Any) -> Prospect:
     labels = None
     if choices.labels or choices.params.patient:
         labels = understand(choices.labels, choices.columns, names, choices.params.patient)
-    rate, device = measured_rate(
-        seen.encoder or choices.params.encoder, choices.params.device, seen.to_do > 0
-    )
+    params, place = choices.params_there, expanded(choices.database)
+    catalogue = open_catalogue(place) if seen.encoder else None
+    try:
+        chosen = choose_encoder(catalogue, params.encoder, params.device)
+    finally:
+        if catalogue is not None:
+            catalogue.close()
+    rate, device = measured_rate(chosen, seen.to_do > 0)
     return Prospect(seen, labels, rate, device)
 
 
-def measured_rate(encoder: str | None, device: str, measure: bool) -> tuple[float | None, str]:
-    """Return patches per second of an encoder on a device, and which device it is; measured if need be."""
-    from napari_fish.encode import DEFAULT_ENCODER, load_encoder
-    from napari_fish.encode.bundle.bundle import find_bundle, read_card
+def measured_rate(chosen: ChosenEncoder, measure: bool) -> tuple[float | None, str]:
+    """Return patches per second of an encoder, and on which device; measured if need be."""
     from napari_fish.encode.bundle.device import keep_triton_out, load_torch_libraries, pick_device
     from napari_fish.encode.rate import known_rate, measure_rate, remember_rate
 
     load_torch_libraries()
     keep_triton_out()
-    kind = str(pick_device(device))
-    name = encoder or DEFAULT_ENCODER
-    card = read_card(find_bundle(name))
-    rate = known_rate(card.sha256, kind)
+    kind = str(pick_device(chosen.device))
+    rate = known_rate(chosen.card.sha256, kind)
     if rate is None and measure:
         try:
-            rate = measure_rate(load_encoder(name, kind))
+            rate = measure_rate(chosen.load())
         except FishError:
             return None, kind  # the build will say what is wrong, and it can be another's business to mend it
-        remember_rate(card.sha256, kind, rate)
+        remember_rate(chosen.card.sha256, kind, rate)
     return rate, kind
 
 

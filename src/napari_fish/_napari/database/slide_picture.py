@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from qtpy.QtCore import QRectF, QSize, Qt
 from qtpy.QtGui import QColor, QImage, QPainter, QPen
 from qtpy.QtWidgets import QSizePolicy, QWidget
@@ -38,10 +39,7 @@ class SlidePicture(QWidget):
         if under is None:
             self._image, self._boxes = None, np.empty((0, 4))
         else:
-            pixels = np.ascontiguousarray(under.overview)
-            height, width = pixels.shape[:2]
-            image = QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888)
-            self._image = image.copy()  # Qt does not keep the pixels alive
+            self._image = QImage.fromData(under.overview)
             self._boxes = relative_boxes(under)
         self._encoded = encoded
         self.update()
@@ -77,13 +75,6 @@ class SlidePicture(QWidget):
         painter.end()
 
 
-def relative_boxes(under: Under) -> Any:
+def relative_boxes(under: Under) -> NDArray[np.float64]:
     """Return the mosaic of a slide as shares of its width and height: left, top, width, height, shape (n, 4)."""
-    mosaic = under.mosaic
-    if mosaic is None:
-        return np.array([[0.0, 0.0, 1.0, 1.0]])
-    width, height = mosaic.dimensions
-    side = mosaic.patch_size
-    return np.array(
-        [(p.x / width, p.y / height, side / width, side / height) for p in mosaic.patches]
-    ).reshape(-1, 4)
+    return np.asarray(under.boxes / np.tile(under.dimensions, 2))

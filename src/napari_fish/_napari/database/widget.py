@@ -27,7 +27,6 @@ from napari_fish._napari.database.left_out import LeftOutViewer
 from napari_fish._napari.docks import DockedWidget
 from napari_fish._napari.session.session import session_of
 from napari_fish.building.summary import Summary
-from napari_fish.encode import Encoder
 from napari_fish.names import Strictness
 from napari_fish.slides.opening import expanded
 from napari_fish.store.opening import may_be_database
@@ -57,7 +56,7 @@ class DatabaseWidget(DockedWidget):
         self._connect()
         self.setAcceptDrops(True)
         self._opening = ""
-        self._ready: tuple[Path, Encoder | None] | None = None
+        self._ready: Path | None = None
         self._opened(self._session.database)
         if self._session.database is None:
             self.inspect.offer(preferences.default_database())
@@ -68,14 +67,14 @@ class DatabaseWidget(DockedWidget):
         """Whether something long is going on here."""
         return self.build.building or self.inspect.busy or self.left_out.busy
 
-    def open(self, path: str | Path, encoder: Encoder | None = None) -> None:
-        """Open a database for all our widgets; with an encoder that is loaded already, if it is the right one."""
+    def open(self, path: str | Path) -> None:
+        """Open a database for all our widgets."""
         if str(path):
             self._opening = f"Opening {Path(path).name} …"
             self.opened.setText(self._opening)
             if not self.busy:
                 self._say(self._opening)
-            self._session.open(path, preferences.preferred_device(), encoder)
+            self._session.open(path, preferences.preferred_device())
 
     def show_page(self, title: str) -> None:
         """Show the page *Build* or *Inspect*."""
@@ -128,7 +127,7 @@ class DatabaseWidget(DockedWidget):
             preferences.remember_recent("databases", str(database.path))
             self.opened.setText(f"Open: {database.path.name}, {count(len(database), 'slide')}")
             self.opened.setToolTip(str(database.path))
-            if self._ready is not None and _same(self._ready[0], database.path):
+            if self._ready is not None and _same(self._ready, database.path):
                 self._offer(None)
             if self._opening and self.state.text() == self._opening:
                 self._say(f"{database.path.name} can be searched.")
@@ -141,27 +140,27 @@ class DatabaseWidget(DockedWidget):
             self.show_page("Build")
             self.build.encode_again(self.inspect.inspection.path, slides, artefacts)
 
-    def _built(self, summary: Summary, encoder: Encoder | None) -> None:
+    def _built(self, summary: Summary) -> None:
         """Show what is new in the open database, or open what was built; not in place of one that is in use."""
         database = self._session.database
         if database is not None and _same(database.path, summary.database):
             self._session.refresh()
         elif database is None and not self._session.opening:
-            self.open(summary.database, encoder)
+            self.open(summary.database)
         else:
-            self._offer((summary.database, encoder))
+            self._offer(summary.database)
             self._say(f"{self.state.text()} {summary.database.name} is ready.")
 
-    def _offer(self, ready: tuple[Path, Encoder | None] | None) -> None:
+    def _offer(self, ready: Path | None) -> None:
         """Offer to open what was built."""
         self._ready = ready
         self.ready.setVisible(ready is not None)
         if ready is not None:
-            self.ready.setText(f"Open {ready[0].name}")
+            self.ready.setText(f"Open {ready.name}")
 
     def _open_ready(self) -> None:
         if self._ready is not None:
-            self.open(*self._ready)
+            self.open(self._ready)
 
     def _wanted(self, path: str) -> None:
         """Open a database; the one that is open is only read again."""

@@ -19,7 +19,7 @@ from napari_fish._napari.layers.coordinates import (
 )
 from napari_fish._napari.layers.hit_layers import shows_hits
 from napari_fish._napari.layers.slide_layers import slide_of
-from napari_fish.database.questions import Region
+from napari_fish.building.slide_task import Region
 from napari_fish.slides import Slide, open_slide
 from napari_fish.slides.mpp import MppSource
 

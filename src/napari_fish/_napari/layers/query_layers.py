@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish._napari.layers.coordinates import Points
-from napari_fish.database.questions import Region
+from napari_fish.building.slide_task import Region
 from napari_fish.search import Results
 
 Colours = NDArray[np.float64]

@@ -20,7 +20,7 @@ from napari_fish._napari.layers.queries import (
     slide_under,
     unwrapped,
 )
-from napari_fish.database.questions import Region
+from napari_fish.building.slide_task import Region
 
 LAYER = "Search box"
 COLOUR = "#ffd166"

@@ -12,7 +12,7 @@ from napari_fish._napari.layers.queries import Pixels, drawn_corners, lying_like
 from napari_fish._napari.layers.query_layers import LAYER, query_regions
 from napari_fish._napari.search.box_tool import LAYER as BOX_LAYER
 from napari_fish._napari.session.session import Answer
-from napari_fish.database.questions import Region
+from napari_fish.building.slide_task import Region
 
 
 class QueryView:

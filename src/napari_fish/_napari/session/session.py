@@ -16,9 +16,8 @@ from napari_fish._napari.jobs.one_job import OneJob
 from napari_fish._napari.layers.queries import FileQuestion
 from napari_fish._napari.session import session_jobs
 from napari_fish._napari.session.session_jobs import Found
+from napari_fish.building.slide_task import Region
 from napari_fish.database import Asked, Database
-from napari_fish.database.questions import Region
-from napari_fish.encode import Encoder
 from napari_fish.search import Feedback, Results, SearchParams, SlideHit
 from napari_fish.slides import Slide
 
@@ -100,15 +99,13 @@ class Session(QObject):
         """Whether a database is being opened."""
         return self.busy and bool(self._opening)
 
-    def open(self, path: str | Path, device: str = "auto", encoder: Encoder | None = None) -> None:
+    def open(self, path: str | Path, device: str = "auto") -> None:
         """Open a database and make ready to search it, in the background.
 
         Parameters
         ----------
         path, device
             As for :func:`~napari_fish.database.open_database`.
-        encoder
-            One that is loaded already; used where it is the database's own and on this device.
         """
         name = Path(path).name
         self._run(
@@ -117,7 +114,6 @@ class Session(QObject):
             session_jobs.open_to_search,
             path,
             device,
-            encoder,
             opening=name,
         )
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 from napari_fish._napari.jobs.notify import as_in_widgets
+from napari_fish.building.slide_task import Region
 from napari_fish.database import Asked, Database, open_database
-from napari_fish.database.questions import Region
-from napari_fish.encode import Encoder
-from napari_fish.encode.bundle.device import load_torch_libraries, pick_device
-from napari_fish.errors import Cancelled, EncoderError, FishError
+from napari_fish.encode.bundle.device import load_torch_libraries
+from napari_fish.errors import Cancelled, FishError
 from napari_fish.index.warm import warm_up
 from napari_fish.search import Feedback, Results, SearchParams
 from napari_fish.slides import Slide
@@ -22,17 +20,12 @@ Found = tuple[Asked, SearchParams, Results, Region | None]
 """What a search brings back."""
 
 
-def open_to_search(
-    path: str | Path, device: str, encoder: Encoder | None, progress: Any, should_stop: Any
-) -> Database:
+def open_to_search(path: str | Path, device: str, progress: Any, should_stop: Any) -> Database:
     """Open a database and load what the first search would have to wait for."""
     load_torch_libraries()
     database = open_database(path, device)
     try:
         warm_up()
-        if encoder is not None and encoder.device == str(pick_device(device)):
-            with suppress(EncoderError):  # of another database
-                database.use_encoder(encoder)
         database.encoder  # noqa: B018 - loads it now, so that the first search need not wait
         if should_stop():
             raise Cancelled(f"{database.path} is not wanted any more.")

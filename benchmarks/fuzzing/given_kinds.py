@@ -15,7 +15,7 @@ NAMES = ("a.tif", "b ü.tif", "c.svs", "d.svs")
 
 def _masks(folder: Path) -> Iterator[Path]:
     from PIL import Image
-    from tests.mosaic.test_masks import HOLE, SQUARE, feature, picture
+    from tests.mosaic.masks.test_masks import HOLE, SQUARE, feature, picture
 
     pixels = Image.fromarray(picture(16))
     for ending in ("png", "jpg", "tif", "gif", "bmp", "webp", "jp2", "ppm"):

@@ -39,7 +39,7 @@ def _databases(folder: Path) -> Iterator[Path]:
     pictures = Thumbnails.open_to_write(path)
     with SnapshotStore(path, writer=True) as store:
         for i, slide in enumerate(_encoded_slides()):
-            store.commit(slide)
+            store.catalogue.commit(slide)
             pictures.save(slide.record.slide, b"jpeg", slide.boxes.tolist(), [b"jpeg"] * len(slide.boxes))
             save_codes(path, slide.record.slide, _codes(len(slide.keys)))
             if i + 1 == SLIDES:
@@ -158,7 +158,7 @@ def _read_database(path: Path) -> None:
             lambda: store.calibration,
             lambda: store.catalogue.quarantined,
             lambda: list(store.slides),
-            lambda: [store.slides.codes(column) for column in store.slides.columns],
+            lambda: [store.slides.numbered(column) for column in store.slides.columns],
             store.verify,
             store.digest,
         )
@@ -192,8 +192,9 @@ def _write_database(path: Path) -> None:
     with SnapshotStore(path, writer=True) as store:
         _each(
             store.verify,
-            lambda: store.commit(slide),
-            lambda: store.remove(slide.record.slide),
+            lambda: store.catalogue.commit(slide),
+            store.refresh,
+            lambda: store.catalogue.remove([slide.record.slide]),
             store.settle,
             store.compact,
         )

@@ -299,7 +299,7 @@ def tensors(content: dict[str, Any], dice: Dice) -> Any:
         lambda t: t.to(torch.complex64),
         lambda t: t.to(torch.int8),
         lambda t: t.to_sparse(),
-        lambda t: t[..., :1],
+        lambda t: t.narrow(-1, 0, 1) if t.ndim and t.numel() else t,
         lambda t: t.reshape(-1),
         lambda t: torch.zeros(0),
         lambda t: torch.zeros((1,) * 60),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from napari_fish.search import Results
-from napari_fish.search.output.export import to_csv, to_geojson
+from napari_fish.search.output.export import FORMATS, to_csv, to_geojson
 from napari_fish.search.output.page import to_html
 from napari_fish.search.verdict import closeness, matched_regions, regions_in_words
 from napari_fish.store import Box
@@ -97,3 +98,9 @@ def test_numbers_in_the_table_stay_numbers(results: Results) -> None:
     (line,) = table(replace(results, hits=(first,)))
     assert (line["patient"], line["site"], line["query_box"]) == ("-12.5", "+3e-4", "-20,10,50,50")
     assert float(line["distance"]) == 40 and line["rank"] == "1"
+
+
+def test_every_format_is_named_where_people_read_of_them() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "databases.md").read_text(encoding="utf-8")
+    for ending in FORMATS:
+        assert f"``{ending}``" in (Results.save.__doc__ or "") and f"`{ending}`" in page

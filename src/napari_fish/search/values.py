@@ -261,11 +261,20 @@ class Results:
 
         return to_frame(self)
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, *, database: str = "", slide: str | None = None) -> Path:
         """Write the answer; the format follows from the ending.
 
         ``.csv``, ``.json``, ``.geojson`` (QuPath), ``.html`` (a report), ``.png`` and ``.pdf`` (a figure).
+
+        Parameters
+        ----------
+        path
+            The file.
+        database
+            Name of the database, for a report.
+        slide
+            A slide of the answer, for GeoJSON of its regions instead of the query's.
         """
         from napari_fish.search.output.export import save
 
-        return save(self, Path(path))
+        return save(self, Path(path), database=database, slide=slide)

@@ -13,7 +13,7 @@ from napari.components import ViewerModel
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QAbstractButton, QComboBox, QWidget
 
-from napari_fish._napari.results.export import FORMATS, write
+from napari_fish._napari.results.export import ENTRIES, write
 from napari_fish._napari.results.gallery_order import GROUPS, SORTS, Heading
 from napari_fish._napari.results.widget import ResultsWidget, pending_judgements
 from napari_fish._napari.session.session import Session, session_of
@@ -256,12 +256,12 @@ def test_a_region_of_a_slide_that_is_away_cannot_be_searched_from_and_it_says_so
     assert control(widget, "state").text() == failed.args[0]
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", ENTRIES)
 def test_the_answer_is_written_in_every_format(
     qtbot: Any, widget: ResultsWidget, session: Session, tmp_path: Path, name: str
 ) -> None:
     ask(qtbot, session)
-    path = tmp_path / f"answer{FORMATS[name].ending}"
+    path = tmp_path / f"answer{ENTRIES[name].ending}"
     widget.exporter.export(name, path)
     qtbot.waitUntil(lambda: not widget.exporter.busy, timeout=20_000)
     assert control(widget, "state").text() == f"Written: {path}"
@@ -300,7 +300,7 @@ def test_a_file_that_cannot_be_written_is_named_without_a_traceback(
 ) -> None:
     ask(qtbot, session)
     for name in ("csv", "png", "html", "hit_geojson"):
-        widget.exporter.export(name, tmp_path / "missing" / f"a{FORMATS[name].ending}")
+        widget.exporter.export(name, tmp_path / "missing" / f"a{ENTRIES[name].ending}")
         qtbot.waitUntil(lambda: not widget.exporter.busy, timeout=20_000)
         assert "cannot be written" in control(widget, "state").text()
     with pytest.raises(FishError, match="cannot be written"):

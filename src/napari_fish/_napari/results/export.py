@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from qtpy.QtWidgets import QFileDialog, QMenu, QWidget
 
 from napari_fish._napari.jobs.one_job import OneJob
-from napari_fish.errors import FishError
-from napari_fish.search import Results, SlideHit, to_html
-from napari_fish.search.output.export import to_geojson
+from napari_fish.search import Results, SlideHit
+from napari_fish.search.output.export import FORMATS
 from napari_fish.texts import file_stem
 
 
-@dataclass(frozen=True)
-class Format:
-    """What an answer can be written as.
-
-    Attributes
-    ----------
-    ending
-        Of the file.
-    title
-        Of the menu entry.
-    tip
-        What it is good for.
-    of_hit
-        Whether it is about the chosen slide, not about the whole answer.
-    """
+class Entry(NamedTuple):
+    """An entry of the menu: ending of the file, what it is called and good for, and whether it is of the chosen slide."""
 
     ending: str
     title: str
@@ -40,36 +24,17 @@ class Format:
     of_hit: bool = False
 
 
-FORMATS = {
-    "csv": Format(".csv", "Table (CSV) …", "One line a slide, for a spreadsheet."),
-    "html": Format(".html", "Report (HTML) …", "One page with all pictures, to mail or print."),
-    "png": Format(".png", "Figure (PNG) …", "The query and the best slides with what matches, for a talk."),
-    "pdf": Format(".pdf", "Figure (PDF) …", "The same for a paper."),
-    "geojson": Format(".geojson", "Query's regions (GeoJSON) …", "Annotations on the query slide, for QuPath."),
-    "hit_geojson": Format(
-        ".geojson", "Chosen slide's regions (GeoJSON) …", "Annotations on the slide that is chosen.", True
-    ),
-    "json": Format(".json", "Everything (JSON) …", "For programs."),
-}  # fmt: skip
+ENTRIES = {ending[1:]: Entry(ending, f"{form.title} …", form.tip) for ending, form in FORMATS.items()}
+ENTRIES["hit_geojson"] = Entry(
+    ".geojson", "Chosen slide's regions (GeoJSON) …", "Annotations on the slide that is chosen.", of_hit=True
+)
 
 
 def write(
     results: Results, path: Path, database: str, hit: SlideHit | None, progress: Any = None, should_stop: Any = None
 ) -> Path:  # fmt: skip
-    """Write an answer, or the regions of one of its slides, to a file; raises FishError where that fails."""
-    try:
-        if hit is not None:
-            text = json.dumps(to_geojson(results, hit.slide), ensure_ascii=False) + "\n"
-            path.write_text(text, encoding="utf-8", errors="replace")
-        elif path.suffix.lower() == ".html":
-            path.write_text(to_html(results, database=database), encoding="utf-8", errors="replace")
-        else:
-            results.save(path)
-    except OSError as error:
-        raise FishError(
-            f"{path}: cannot be written ({error.strerror or error}). Choose another place."
-        ) from error
-    return path
+    """Write an answer, or the regions of one of its slides, to a file."""
+    return results.save(path, database=database, slide=None if hit is None else hit.slide)
 
 
 class Exporter:
@@ -98,10 +63,10 @@ class Exporter:
         self.menu.setObjectName("results.export_menu")
         self.menu.setToolTipsVisible(True)
         self._actions = {}
-        for name, form in FORMATS.items():
-            action = self.menu.addAction(form.title, partial(self.ask, name))
+        for name, entry in ENTRIES.items():
+            action = self.menu.addAction(entry.title, partial(self.ask, name))
             action.setObjectName(f"results.export.{name}")
-            action.setToolTip(form.tip)
+            action.setToolTip(entry.tip)
             self._actions[name] = action
         self.menu.aboutToShow.connect(self._update)
 
@@ -117,13 +82,13 @@ class Exporter:
             return
         results, _, hit = current
         stem = (
-            f"{hit.name or hit.slide} regions" if FORMATS[name].of_hit and hit else f"{results.query} results"
+            f"{hit.name or hit.slide} regions" if ENTRIES[name].of_hit and hit else f"{results.query} results"
         )
         stem = stem.translate(str.maketrans(",", "-", "[]"))  # as a box is written
-        ending = FORMATS[name].ending
+        ending = ENTRIES[name].ending
         stem = file_stem(stem, len(ending))
         chosen, _ = QFileDialog.getSaveFileName(
-            self._parent, FORMATS[name].title.removesuffix(" …"), stem + ending, f"*{ending}"
+            self._parent, ENTRIES[name].title.removesuffix(" …"), stem + ending, f"*{ending}"
         )
         if chosen:
             path = Path(chosen)
@@ -135,11 +100,11 @@ class Exporter:
         if current is None:
             return
         results, database, hit = current
-        if FORMATS[name].of_hit and hit is None:
+        if ENTRIES[name].of_hit and hit is None:
             self._say("Choose a slide first: its regions are written.", True)
             return
         self._say(f"Writing {path.name} …", False)
-        self._job.start(self._written, write, results, path, database, hit if FORMATS[name].of_hit else None)
+        self._job.start(self._written, write, results, path, database, hit if ENTRIES[name].of_hit else None)
 
     def _written(self, path: Path) -> None:
         self._say(f"Written: {path}", False)
@@ -147,4 +112,4 @@ class Exporter:
     def _update(self) -> None:
         current = self._current()
         for name, action in self._actions.items():
-            action.setEnabled(current is not None and (not FORMATS[name].of_hit or current[2] is not None))
+            action.setEnabled(current is not None and (not ENTRIES[name].of_hit or current[2] is not None))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -177,24 +178,59 @@ def _feature(query: str, box: Box, pairs: list[tuple[SlideHit, Hit]]) -> dict[st
     }
 
 
-def save(results: Results, path: Path) -> Path:
-    """Write an answer; the format follows from the ending."""
-    ending = path.suffix.lower()
-    if ending == ".csv":
-        text = to_csv(results)
-    elif ending == ".json":
-        text = json.dumps(to_json(results), indent=2, ensure_ascii=False) + "\n"
-    elif ending == ".geojson":
-        text = json.dumps(to_geojson(results), ensure_ascii=False) + "\n"
-    elif ending == ".html":
-        text = to_html(results)
-    elif ending in (".png", ".pdf"):
-        return save_figure(results, path)
-    else:
+@dataclass(frozen=True)
+class Format:
+    """What an answer can be written as.
+
+    Attributes
+    ----------
+    title, tip
+        What it is called in a menu, and what it is good for.
+    text
+        Makes what is in the file of an answer, the name of its database and, where regions of a slide of the answer are
+        wanted instead of the query's, that slide; None for pictures.
+    """
+
+    title: str
+    tip: str
+    text: Callable[[Results, str, str | None], str] | None = None
+
+
+FORMATS = {
+    ".csv": Format("Table (CSV)", "One line a slide, for a spreadsheet.", lambda results, *_: to_csv(results)),
+    ".html": Format(
+        "Report (HTML)", "One page with all pictures, to mail or print.",
+        lambda results, database, _: to_html(results, database=database),
+    ),
+    ".png": Format("Figure (PNG)", "The query and the best slides with what matches, for a talk."),
+    ".pdf": Format("Figure (PDF)", "The same for a paper."),
+    ".json": Format(
+        "Everything (JSON)", "For programs.",
+        lambda results, *_: json.dumps(to_json(results), indent=2, ensure_ascii=False) + "\n",
+    ),
+    ".geojson": Format(
+        "Query's regions (GeoJSON)", "Annotations on the query slide, for QuPath.",
+        lambda results, _, slide: json.dumps(to_geojson(results, slide), ensure_ascii=False) + "\n",
+    ),
+}  # fmt: skip
+"""By the ending of the file."""
+
+
+def save(results: Results, path: Path, *, database: str = "", slide: str | None = None) -> Path:
+    """Write an answer; the format follows from the ending. See :class:`Format` for the rest."""
+    form = FORMATS.get(path.suffix.lower())
+    if form is None:
+        *most, last = FORMATS
         raise FishError(
-            f"{path}: cannot write {ending or 'a file without ending'}; "
-            "use .csv, .json, .geojson, .html, .png or .pdf."
+            f"{path}: cannot write {path.suffix or 'a file without ending'}; use {', '.join(most)} or {last}."
         )
-    # A file name that is not valid Unicode must not cost the whole answer.
-    path.write_text(text, encoding="utf-8", errors="replace")
+    try:
+        if form.text is None:
+            return save_figure(results, path)
+        # A file name that is not valid Unicode must not cost the whole answer.
+        path.write_text(form.text(results, database, slide), encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise FishError(
+            f"{path}: cannot be written ({error.strerror or error}). Choose another place."
+        ) from error
     return path

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
-from napari_fish.errors import FishError
 from napari_fish.search.output.colours import Colours
 from napari_fish.search.output.page_parts import FATES, Album
 from napari_fish.search.values import Fate, Results, SlideHit
@@ -38,15 +37,11 @@ Place = tuple[int, int]
 def save_figure(results: Results, path: Path, top: int = TOP) -> Path:
     """Write the figure as PNG or PDF, by the ending of the path."""
     picture = draw_figure(results, top)
-    try:
-        if path.suffix.lower() == ".pdf":
-            picture.save(
-                path, "PDF", resolution=float(DPI), title=_printable(f"Slides similar to {results.query}")
-            )
-        else:
-            picture.save(path, "PNG", dpi=(DPI, DPI))
-    except OSError as error:
-        raise FishError(f"{path}: cannot be written ({error.strerror or error}).") from error
+    if path.suffix.lower() == ".pdf":
+        title = _printable(f"Slides similar to {results.query}")
+        picture.save(path, "PDF", resolution=float(DPI), title=title)
+    else:
+        picture.save(path, "PNG", dpi=(DPI, DPI))
     return path
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from napari_fish.errors import FishError
-from napari_fish.search.output.export import to_csv, to_geojson
-from napari_fish.search.output.page import page_of_parts, part_of, to_html
+from napari_fish.search.output.export import FORMATS, to_csv
+from napari_fish.search.output.page import page_of_parts, part_of
 from napari_fish.search.values import Results
 from napari_fish.texts import file_stem, parsed_json
 
@@ -143,7 +143,7 @@ class AnswerFiles:
         if self._outputs.csv:
             part["csv"] = to_csv(answer, query=self._several)
         if self._outputs.geojson:
-            part["geojson"] = json.dumps(to_geojson(answer), ensure_ascii=False) + "\n"
+            part["geojson"] = _text(answer, ".geojson")
         if self._outputs.html and self._several:
             part["html"] = part_of(answer, position + 1)
         self._single = answer
@@ -161,7 +161,7 @@ class AnswerFiles:
                 text = page_of_parts([part["html"] for part in parts], database=self._database)
             else:
                 assert self._single is not None
-                text = to_html(self._single, database=self._database)
+                text = _text(self._single, ".html", self._database)
             self._write(html, text)
         if csv and csv not in self._wrong and parts:
             self._say(f"Written: {csv}")
@@ -210,6 +210,12 @@ class AnswerFiles:
             return
         if not quietly:
             self._say(f"Written: {path}")
+
+
+def _text(answer: Results, ending: str, database: str = "") -> str:
+    make = FORMATS[ending].text
+    assert make is not None
+    return make(answer, database, None)
 
 
 def _digest(values: Any) -> str:

@@ -112,7 +112,7 @@ def building(file: Path, theme: str = "dark", state: str = "building") -> None:
         _choose(widget, demo / "my.fish", demo / "slides")
         widget.build.start()
         progress, news = widget.build.progress, widget.build._news
-        wait_until(lambda: progress.counts["added"] >= 2 and news.encoded >= 1)
+        wait_until(lambda: progress.counts["added"] >= 2 and news.patches >= 1)
         if state == "cancelled":
             widget.cancel()
             wait_until(lambda: not widget.busy)

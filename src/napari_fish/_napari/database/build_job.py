@@ -125,6 +125,12 @@ class BuildNews:
         return Watch(self._started, self._finished, self._progressed, lambda: brake.paused)
 
     @property
+    def patches(self) -> int:
+        """All patches done."""
+        with self._lock:
+            return self._patches
+
+    @property
     def rate(self) -> float | None:
         """Patches a second since the first slide was begun; None where they were too few to tell."""
         with self._lock:

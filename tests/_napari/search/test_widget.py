@@ -1,113 +1,20 @@
-"""The Search widget: slide, box and image become queries; parameters, history and queue."""
+"""The Search widget: slide, box and image become queries; the queue."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from napari.components import ViewerModel
 from qtpy.QtCore import QMimeData, QUrl
 from qtpy.QtGui import QImage
 from qtpy.QtWidgets import QApplication, QScrollArea, QWidget
 
-from napari_fish._napari import preferences
-from napari_fish._napari.database.widget import DatabaseWidget
 from napari_fish._napari.layers.query_layers import LAYER as REGIONS
 from napari_fish._napari.search.widget import WIDTH_PX, SearchWidget
-from napari_fish._napari.session.session import Session, session_of
-from napari_fish.search import SearchParams
 from napari_fish.slides import open_slide
-from tests._napari.search.archive import build_archive
-
-PATIENCE_MS = 200_000
-
-
-@pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with slides/ and small.fish."""
-    folder = tmp_path_factory.mktemp("archive")
-    build_archive(folder)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def own_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remember nothing of or for the user."""
-    monkeypatch.setattr(preferences, "_file", lambda: tmp_path / "remembered.json")
-
-
-@pytest.fixture
-def shown(archive: Path) -> Iterator[ViewerModel]:
-    viewer = ViewerModel()
-    viewer.open(archive / "slides" / "a.tif", plugin="napari-fish")
-    yield viewer
-    viewer.layers.clear()
-
-
-@pytest.fixture
-def bare(qtbot: Any, shown: ViewerModel) -> Iterator[SearchWidget]:
-    """The widget before a database is open."""
-    made = SearchWidget(shown)
-    qtbot.addWidget(made)
-    yield made
-    session = session_of(shown)
-    session.cancel()
-    made.batch.stop()
-    qtbot.waitUntil(lambda: not session.busy and not made.batch.running, timeout=PATIENCE_MS)
-    made.close()
-    session.close()
-
-
-@pytest.fixture
-def widget(qtbot: Any, bare: SearchWidget, archive: Path) -> SearchWidget:
-    """The widget with a database open, ready to search."""
-    bare.picker.open(archive / "small.fish")
-    rest(qtbot, bare)
-    qtbot.waitUntil(lambda: bare.query.facts is not None, timeout=PATIENCE_MS)
-    return bare
-
-
-def session(widget: SearchWidget) -> Session:
-    return widget._session
-
-
-def rest(qtbot: Any, widget: SearchWidget) -> None:
-    """Wait until nothing is going on or about to."""
-    timers = (widget._box_pause, widget._params_pause)
-    qtbot.waitUntil(
-        lambda: not session(widget).busy and not any(timer.isActive() for timer in timers),
-        timeout=PATIENCE_MS,
-    )
-
-
-def control(widget: QWidget, name: str) -> Any:
-    found = widget.findChild(QWidget, f"search.{name}")
-    assert found is not None, name
-    return found
-
-
-def state(widget: SearchWidget) -> str:
-    return str(control(widget, "state").text())
-
-
-def ask_box(qtbot: Any, widget: SearchWidget) -> None:
-    """Put a box of one patch on the tissue and wait for the answer."""
-    facts = widget.query.facts
-    side = widget.query.side()
-    widget.query.box.put(
-        widget.query.layer, ((facts.width - side) / 2, (facts.height - side) / 2, side, side)
-    )
-    rest(qtbot, widget)
-
-
-def test_without_a_database_the_widget_says_what_to_do(bare: SearchWidget) -> None:
-    assert "No database is open" in control(bare, "about").text()
-    control(bare, "this_slide").click()
-    assert "Open a database first" in state(bare)
+from tests._napari.search.driving import PATIENCE_MS, ask_box, control, rest, session, state
 
 
 def test_without_a_slide_the_widget_says_what_to_do(qtbot: Any) -> None:
@@ -120,28 +27,6 @@ def test_without_a_slide_the_widget_says_what_to_do(qtbot: Any) -> None:
     made.search_box()
     assert "no box" in state(made)
     made.close()
-
-
-def test_an_open_database_is_described_and_remembered(
-    qtbot: Any, widget: SearchWidget, archive: Path, shown: ViewerModel
-) -> None:
-    assert "4 slides" in control(widget, "about").text()
-    assert control(widget, "database").currentText() == "small.fish"
-    assert preferences.recent("databases") == [str(archive / "small.fish")]
-    other = SearchWidget(ViewerModel())
-    qtbot.addWidget(other)
-    qtbot.waitUntil(lambda: session(other).database is not None, timeout=PATIENCE_MS)
-    rest(qtbot, other)
-    other.close()
-    session(other).close()
-
-
-def test_what_is_no_database_is_refused_in_words(qtbot: Any, bare: SearchWidget, tmp_path: Path) -> None:
-    (tmp_path / "empty.fish").mkdir()
-    bare.picker.open(tmp_path / "empty.fish")
-    rest(qtbot, bare)
-    assert "⚠" in state(bare) and "empty.fish" in state(bare)
-    assert "No database is open" in control(bare, "about").text()
 
 
 def test_this_slide_finds_the_same_diagnosis_and_leaves_out_the_slide_itself(
@@ -200,77 +85,6 @@ def test_a_box_beside_the_slide_says_so_and_a_tiny_one_too(qtbot: Any, widget: S
     widget.query.box.put(widget.query.layer, (500, 500, 4, 4))
     rest(qtbot, widget)
     assert "⚠" in state(widget) and "at least" in state(widget)
-
-
-def test_other_parameters_answer_the_same_question_without_encoding_it_again(
-    qtbot: Any, widget: SearchWidget
-) -> None:
-    ask_box(qtbot, widget)
-    asked = session(widget).current.asked
-    control(widget, "k").setValue(2)
-    rest(qtbot, widget)
-    assert len(session(widget).current.results) == 2
-    control(widget, "mode").setCurrentText("exact")
-    control(widget, "ranking").setCurrentText("label-free")
-    rest(qtbot, widget)
-    current = session(widget).current
-    assert (current.params.mode, current.params.ranking, current.params.k) == ("exact", "label-free", 2)
-    assert current.asked is asked
-    assert len(session(widget).history) == 1
-
-
-def test_parameters_changed_during_a_search_count_when_it_ends(qtbot: Any, widget: SearchWidget) -> None:
-    widget.search_slide()
-    control(widget, "k").setValue(1)
-    rest(qtbot, widget)
-    assert len(session(widget).current.results) == 1
-    assert control(widget, "k").value() == 1
-
-
-def test_filters_come_from_the_database_with_counts_and_can_be_removed(
-    qtbot: Any, widget: SearchWidget
-) -> None:
-    columns, values = control(widget, "filter_column"), control(widget, "filter_value")
-    qtbot.waitUntil(lambda: columns.count() > 0, timeout=PATIENCE_MS)
-    assert columns.itemText(0) == "diagnosis (2)"
-    assert [values.itemText(i) for i in range(values.count())] == ["lymphoma (2)", "sarcoma (2)"]
-    ask_box(qtbot, widget)
-    values.setCurrentIndex(1)
-    control(widget, "filter_add").click()
-    assert control(widget, "filter_left").text() == "2 of 4 slides can be found."
-    rest(qtbot, widget)
-    assert {hit.diagnosis for hit in session(widget).current.results.hits} == {"sarcoma"}
-    control(widget, "filter_sign").setCurrentText("is not")
-    control(widget, "filter_add").click()
-    rest(qtbot, widget)
-    assert len(session(widget).current.results) == 0
-    assert "0 of 5 slides" in state(widget)
-    control(widget, "filter.diagnosis!=sarcoma").click()
-    rest(qtbot, widget)
-    assert widget.params.params().where == ("diagnosis=sarcoma",)
-    assert len(session(widget).current.results) == 2
-
-
-def test_the_same_patient_is_left_out_unless_wanted(qtbot: Any, widget: SearchWidget) -> None:
-    widget.search_slide()
-    rest(qtbot, widget)
-    assert "patient a" not in {hit.patient for hit in session(widget).current.results.hits}
-    control(widget, "exclude_query").setChecked(False)
-    rest(qtbot, widget)
-    assert session(widget).current.results.hits[0].patient == "patient a"
-
-
-def test_reset_goes_back_to_the_first_values(qtbot: Any, widget: SearchWidget) -> None:
-    control(widget, "k").setValue(2)
-    control(widget, "mode").setCurrentText("guided")
-    control(widget, "exclude_query").setChecked(False)
-    control(widget, "mpp").setValue(0.25)
-    control(widget, "live").setChecked(False)
-    widget.params.filters.set_where(("site=brain",))
-    control(widget, "reset").click()
-    assert widget.params.params() == SearchParams()
-    assert widget.query.mpp is None and control(widget, "live").isChecked()
-    rest(qtbot, widget)
 
 
 def test_a_search_can_be_cancelled_and_the_next_one_works(qtbot: Any, widget: SearchWidget) -> None:
@@ -332,66 +146,6 @@ def test_pasted_and_dropped_images_have_a_scale_of_their_own(
     QApplication.clipboard().clear()
 
 
-def test_a_dropped_database_is_opened(qtbot: Any, bare: SearchWidget, archive: Path) -> None:
-    data = QMimeData()
-    data.setUrls([QUrl.fromLocalFile(str(archive / "small.fish"))])
-    assert bare._take(data)
-    bare.search_slide()
-    qtbot.waitUntil(lambda: session(bare).current is not None, timeout=PATIENCE_MS)
-    rest(qtbot, bare)
-    assert session(bare).current.layer == "a"
-
-
-def test_a_search_while_another_database_is_opened_waits_for_that(
-    qtbot: Any, widget: SearchWidget, archive: Path, tmp_path: Path
-) -> None:
-    other = Path(shutil.copytree(archive / "small.fish", tmp_path / "other.fish"))
-    widget.picker.open(other)
-    widget.search_slide()
-    qtbot.waitUntil(lambda: session(widget).current is not None, timeout=PATIENCE_MS)
-    rest(qtbot, widget)
-    assert session(widget).database.path == other
-
-
-def test_an_opening_that_is_cancelled_is_not_said_to_go_on_and_the_open_database_serves(
-    qtbot: Any, widget: SearchWidget, archive: Path, tmp_path: Path
-) -> None:
-    first = session(widget).database
-    other = Path(shutil.copytree(archive / "small.fish", tmp_path / "other.fish"))
-    docked = DatabaseWidget(widget._viewer)
-    qtbot.addWidget(docked)
-    docked.open(other)
-    assert "Opening other.fish" in control(widget, "about").text() and "Opening" in docked.opened.text()
-    control(widget, "cancel").click()
-    assert "4 slides" in control(widget, "about").text()
-    assert "Open: small.fish" in docked.opened.text()
-    assert "other.fish was not opened" in state(widget) and "was not opened" in docked.state.text()
-    widget.search_slide()
-    rest(qtbot, widget)
-    assert session(widget).database is first and session(widget).current is not None
-    qtbot.waitUntil(lambda: not docked.inspect._look.busy, timeout=PATIENCE_MS)
-    docked.close()
-
-
-def test_refining_and_undoing_do_not_keep_a_database_from_being_opened(
-    qtbot: Any, widget: SearchWidget, archive: Path, tmp_path: Path
-) -> None:
-    widget.search_slide()
-    rest(qtbot, widget)
-    shared = session(widget)
-    hit = shared.current.results.hits[0]
-    shared.judge(hit, True)
-    shared.refine()
-    rest(qtbot, widget)
-    other = Path(shutil.copytree(archive / "small.fish", tmp_path / "other.fish"))
-    for ask in (shared.refine, shared.undo, lambda: shared.search(f"id:{hit.slide}")):
-        widget.picker.open(other)
-        ask()
-        assert shared.opening
-    rest(qtbot, widget)
-    assert shared.database.path == other and shared.current is None
-
-
 def test_a_query_that_fails_says_why_and_the_next_one_works(
     qtbot: Any, widget: SearchWidget, tmp_path: Path
 ) -> None:
@@ -402,28 +156,6 @@ def test_a_query_that_fails_says_why_and_the_next_one_works(
     assert "⚠" in state(widget) and "broken.svs" in state(widget) and "Traceback" not in state(widget)
     ask_box(qtbot, widget)
     assert "⚠" not in state(widget)
-
-
-def test_the_history_goes_back_to_an_answer_with_its_parameters(qtbot: Any, widget: SearchWidget) -> None:
-    ask_box(qtbot, widget)
-    first = session(widget).current
-    widget.params.k.setValue(2)
-    rest(qtbot, widget)
-    first = session(widget).current
-    widget.search_file(widget._viewer.layers["a"].source.path)
-    widget.params.k.setValue(3)
-    rest(qtbot, widget)
-    model = widget.history.model
-    assert model.rowCount() == 2
-    lines = model.data(model.index(1)).splitlines()
-    assert lines[0] == "a, a box" and lines[1].endswith("2 slides")
-    assert not model.data(model.index(1), 1).isNull()
-    assert len(widget._viewer.layers[REGIONS].data) == 0
-    widget.history._clicked(model.index(1))
-    assert session(widget).current is first
-    assert control(widget, "k").value() == 2
-    assert len(widget._viewer.layers[REGIONS].data) == 1
-    assert not session(widget).busy
 
 
 def test_a_queue_goes_on_after_a_slide_that_fails(
@@ -501,29 +233,6 @@ def test_every_control_has_a_name_and_a_tooltip_and_the_widget_is_narrow(widget:
     inside = widget.findChild(QScrollArea).widget()
     # Beside it there are the margins and perhaps a scroll bar.
     assert inside.minimumSizeHint().width() <= WIDTH_PX - 30
-
-
-def test_how_to_search_is_remembered_but_never_filters_or_exclusion(
-    qtbot: Any, widget: SearchWidget, shown: ViewerModel
-) -> None:
-    control(widget, "k").setValue(7)
-    control(widget, "mode").setCurrentText("exact")
-    control(widget, "exclude_query").setChecked(False)
-    widget.params.filters.set_where(("site=brain",))
-    rest(qtbot, widget)
-    other = SearchWidget(ViewerModel())
-    qtbot.addWidget(other)
-    assert other.params.params() == SearchParams(k=7, mode="exact")
-    qtbot.waitUntil(lambda: not session(other).busy, timeout=PATIENCE_MS)
-    other.close()
-    session(other).close()
-    preferences.remember("search", {"k": "many", "mode": 3})
-    third = SearchWidget(ViewerModel())
-    qtbot.addWidget(third)
-    assert third.params.params() == SearchParams()
-    qtbot.waitUntil(lambda: not session(third).busy, timeout=PATIENCE_MS)
-    third.close()
-    session(third).close()
 
 
 def test_a_widget_taken_out_of_its_dock_hears_nothing_any_more(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -42,6 +42,11 @@ class Note:
 
     def __str__(self) -> str:
         return self.text
+
+
+def noted(kind: NoteKind, texts: Iterable[str]) -> list[Note]:
+    """Return texts as notes of one kind."""
+    return [Note(kind, text) for text in texts]
 
 
 def printable(text: str, keep: str = "\n\t") -> str:

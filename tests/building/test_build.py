@@ -301,7 +301,7 @@ def test_labels_for_unknown_slides_and_slides_without_labels_are_named(tmp_path:
     write_slide(tmp_path / "s" / "a.tif")
     labels = tmp_path / "l.csv"
     labels.write_bytes("slide,diagnosis\nelsewhere.tif,Sézary\n".encode("utf-16"))
-    notes = "\n".join(build(tmp_path / "s", tmp_path / "x.fish", labels).notes)
+    notes = "\n".join(map(str, build(tmp_path / "s", tmp_path / "x.fish", labels).notes))
     assert "not here: elsewhere.tif" in notes and "without labels: a.tif" in notes
 
 

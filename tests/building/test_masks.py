@@ -14,6 +14,7 @@ from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
 from napari_fish.building.summary import Summary
 from napari_fish.errors import DatabaseError
+from napari_fish.texts import Note
 from tests.building.test_build import digest, fates, records
 from tests.tiny import write_patches, write_slide
 
@@ -77,7 +78,7 @@ def masks_recorded(home: Path) -> dict[str, str]:
 def test_masks_are_found_by_the_names_of_their_slides(home: Path, name: str) -> None:
     (png if name.lower().endswith("png") else geojson)(home / "masks" / name)
     summary = run(home, home / "masks")
-    assert "1 slide with a mask, 2 without." in summary.notes
+    assert Note("masks", "1 slide with a mask, 2 without.") in summary.notes
     assert masks_recorded(home) == {"a/one.tif": Path(name).name, "a/two.tif": "", "b/three.tif": ""}
     boxes = _boxes(home, "a/one.tif")
     assert (boxes[:, 0] + boxes[:, 2] / 2 < 400).all(), "only where the mask says"
@@ -91,7 +92,7 @@ def test_masks_are_named_by_a_column_of_the_labels(home: Path) -> None:
     lines = [f"one,{'drawn/ü 1.geojson'},x", f"two,{absolute},y", "three,,z"]
     table.write_text("\n".join(["slide,Outline,diagnosis", *lines]), encoding="utf-8")
     summary = build(home / "slides", home / "x.fish", table, BuildParams(mask="outline"))
-    assert "2 slides with a mask, 1 without." in summary.notes
+    assert Note("masks", "2 slides with a mask, 1 without.") in summary.notes
     assert masks_recorded(home) == {"a/one.tif": "ü 1.geojson", "a/two.tif": "2.png", "b/three.tif": ""}
 
 
@@ -173,9 +174,9 @@ def test_masks_that_fit_no_slide_or_several_are_named_and_two_for_one_are_refuse
     for name in ("stranger.png", "two.geojson", "one.png", "one.geojson"):
         (png if name.endswith("png") else geojson)(home / "masks" / name)
     summary = run(home, home / "masks")
-    assert "Masks that fit no slide: stranger.png." in summary.notes
+    assert Note("masks", "Masks that fit no slide: stranger.png.") in summary.notes
     assert any(
-        note.startswith("Masks not used, as several slides fit: two.geojson") for note in summary.notes
+        note.text.startswith("Masks not used, as several slides fit: two.geojson") for note in summary.notes
     )
     (bad,) = summary.quarantined
     assert bad.slide == "a/one.tif" and "several masks" in bad.reason
@@ -194,14 +195,14 @@ def test_masks_may_lie_among_the_slides_and_are_not_taken_for_such(home: Path) -
         "a/two.tif": "two_mask.png",
         "b/three.tif": "",
     }
-    assert summary.notes[0] == "2 slides with a mask, 1 without."
+    assert summary.notes[0].text == "2 slides with a mask, 1 without."
 
 
 def test_a_mask_that_marks_the_whole_slide_is_said(home: Path) -> None:
     png(home / "masks" / "one.png").unlink()
     Image.new("L", (70, 60), 1).save(home / "masks" / "one.png")
     summary = run(home, home / "masks")
-    assert any("marks the whole slide" in note and "a/one.tif" in note for note in summary.notes)
+    assert any("marks the whole slide" in note.text and "a/one.tif" in note.text for note in summary.notes)
 
 
 def test_a_slide_under_two_names_with_two_masks_does_not_change_from_build_to_build(home: Path) -> None:

@@ -162,7 +162,7 @@ def test_what_cannot_be_encoded_again_is_named_with_the_remedy(inked: Path) -> N
     (inked / "slides" / "clean.tif").unlink()
     summary = encode_again(database, ["clean.tif", "inked.tif"], BuildParams(artefacts="off"))
     assert fates(summary) == {"inked.tif": "replaced"}
-    assert any("relocate" in note and "clean.tif" in note for note in summary.notes)
+    assert any("relocate" in note.text and "clean.tif" in note.text for note in summary.notes)
     with pytest.raises(DatabaseError, match="relocate"):
         encode_again(database, ["clean.tif"], BuildParams(artefacts="off"))
     with SnapshotStore(database, writer=True) as store:

@@ -24,7 +24,7 @@ from napari_fish.search.calibrate import calibrate
 from napari_fish.slides.finding import told_unread
 from napari_fish.slides.opening import expanded
 from napari_fish.store.protocol import CataloguedStore
-from napari_fish.texts import enumerated
+from napari_fish.texts import Note, enumerated, noted
 from napari_fish.work import Progress, ShouldStop
 
 
@@ -106,10 +106,11 @@ def build(
                 raise
             finally:
                 run.pictures.close()
-        notes = [*label_notes(table, matched), *masks.notes, *run.notes, *_settled(store)]
-        notes += [told_unread(unread)] if unread else []
+        notes = noted("labels", label_notes(table, matched)) + noted("masks", (*masks.notes, *run.notes))
+        notes += noted("threshold", _settled(store)) + noted("files", [told_unread(unread)] if unread else [])
         if dismissed:
-            notes.append(f"Dismissed, and left alone until they change: {enumerated(dismissed)}.")
+            said = f"Dismissed, and left alone until they change: {enumerated(dismissed)}."
+            notes.append(Note("files", said))
         quarantined = tuple(store.catalogue.quarantined)
         counts = int(store.slides.alive.sum()), int(store.patches_per_slide.sum())
     seconds = time.perf_counter() - start

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from napari_fish.mosaic.left_out import is_much, spoiled, together, told, warnings
 from napari_fish.store.records import Choice, Quarantined
-from napari_fish.texts import duration
+from napari_fish.texts import Note, duration
 
 Fate = Literal["added", "replaced", "unchanged", "moved", "twice", "quarantined"]
 MOST_NAMED = 10
@@ -124,7 +124,7 @@ class Summary:
     slides: int
     patches: int
     seconds: float
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     choices: Mapping[str, Choice] = field(default_factory=dict)
     counts: dict[str, int] = field(init=False)
 

@@ -134,7 +134,7 @@ def _build(
                 "warnings": summary.warnings,
                 "done": [_under_known_names(one) for one in summary.done],
                 "quarantined": [asdict(bad) for bad in summary.quarantined],
-                "notes": list(summary.notes),
+                "notes": list(map(str, summary.notes)),
             }
         )
     else:

@@ -17,7 +17,7 @@ from napari_fish.slides.opening import expanded
 from napari_fish.store.latent_codes import FOLDER as CODES
 from napari_fish.store.opening import open_catalogue
 from napari_fish.store.places import is_there, place_of
-from napari_fish.texts import enumerated
+from napari_fish.texts import enumerated, noted
 from napari_fish.work import Progress, ShouldStop
 
 
@@ -79,4 +79,4 @@ def encode_again(
         watch=watch,
         only={one.slide for one in found},
     )
-    return replace(summary, notes=(*notes, *summary.notes))
+    return replace(summary, notes=(*noted("files", notes), *summary.notes))

@@ -36,7 +36,7 @@ from napari_fish.slides.opening import expanded
 from napari_fish.store import SlideRecord
 from napari_fish.store.opening import open_store
 from napari_fish.store.places import is_there, place_of
-from napari_fish.texts import Note
+from napari_fish.texts import noted
 from napari_fish.work import Progress, ShouldStop
 
 log = logging.getLogger(__name__)
@@ -239,7 +239,7 @@ class Database:
         return [
             replace(
                 results,
-                notes=(*(Note("query", text) for text in one.notes), *results.notes),
+                notes=(*noted("query", one.notes), *results.notes),
                 elapsed_ms={"read": 0.0, "encode": 0.0, **one.elapsed_ms, **results.elapsed_ms},
                 pictures=ArchivePictures(one, self.path, records),
             )

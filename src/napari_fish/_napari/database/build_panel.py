@@ -240,7 +240,7 @@ class BuildPanel(QWidget):
             text += f" On tissue: {told(*summary.judged)}."
         # What the labels say is shown where they are chosen.
         notes = [as_sentence(text) for text in summary.warnings]
-        notes += [as_in_widgets(note) for note in summary.notes if "abels" not in note]
+        notes += [as_in_widgets(note.text) for note in summary.notes if note.kind != "labels"]
         self.said.emit(" ".join([text, *notes]), False)
         self.built.emit(summary)
 

@@ -20,7 +20,7 @@ TOGETHER = 64
 """Queries that need no encoding share a pass over the database, so many at a time."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Batch:
     """What is asked for, in the order in which it is answered.
 
@@ -47,12 +47,14 @@ class Batch:
         for i, query in enumerate(self.queries):
             name = Path(query).name
             try:
-                name = self.database.check(
-                    query, self.region, mpp=self.mpp, mask=self.mask, mask_class=self.mask_class
-                )
+                name = self.database.check(query, self.region, **self._stated)
             except FishError as error:
                 self._refuse(i, error)
             self.names.append(name)
+
+    @property
+    def _stated(self) -> dict[str, Any]:
+        return {"mpp": self.mpp, "mask": self.mask, "mask_class": self.mask_class}
 
     def files(self, outputs: Outputs, explain: bool = False) -> AnswerFiles:
         """Return the files to which answers go; those of an interrupted batch have some already."""
@@ -117,14 +119,7 @@ class Batch:
             progress(int(1000 * (i + done / max(1, known))), 1000 * len(self.queries))
 
         try:
-            return self.database.ask(
-                self.queries[i],
-                self.region,
-                mpp=self.mpp,
-                mask=self.mask,
-                mask_class=self.mask_class,
-                progress=report,
-            )
+            return self.database.ask(self.queries[i], self.region, **self._stated, progress=report)
         except FishError as error:
             self._refuse(i, error)
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -111,27 +111,12 @@ def train(
             typer.echo(f"left out: {message}", err=True)
         named.add(message)
 
+    common: dict[str, Any] = {
+        "keys_from": keys_from, "device": device, "progress": heard, "texture_progress": counted, "left_out": left_out
+    }  # fmt: skip
     if recipe is not None:
-        card = train_recipe(
-            read_recipe(recipe, data),
-            output,
-            keys_from=keys_from,
-            device=device,
-            progress=heard,
-            texture_progress=counted,
-            left_out=left_out,
-        )
+        card = train_recipe(read_recipe(recipe, data), output, **common)
     else:
-        card = train_slides(
-            slides or [],
-            output,
-            mpp=mpp,
-            params=VQTrainParams(width=width, crop=crop, epochs=epochs, steps=steps),
-            texture=texture,
-            keys_from=keys_from,
-            device=device,
-            progress=heard,
-            texture_progress=counted,
-            left_out=left_out,
-        )
+        params = VQTrainParams(width=width, crop=crop, epochs=epochs, steps=steps)
+        card = train_slides(slides or [], output, mpp=mpp, params=params, texture=texture, **common)
     typer.echo(f"Encoder {card.id} ({card.sha256[:16]}…) is in {output}")

@@ -64,7 +64,9 @@ def search(
     check_outputs(outputs.paths, [Path(query) for query in queries])
     with open_database(database, device) as opened:
         opened.check_params(params)
-        batch = Batch(opened, queries, region, mpp, mask, joined(mask_class), params)
+        batch = Batch(
+            database=opened, queries=queries, region=region, mpp=mpp, mask=mask, mask_class=joined(mask_class), params=params
+        )  # fmt: skip
         batch.check()
         if encoder is not None:
             from napari_fish.encode import load_encoder

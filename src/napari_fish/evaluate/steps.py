@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from napari_fish.errors import Cancelled, FishError
+from napari_fish.errors import FishError
 from napari_fish.evaluate.asking.answers import Answers, Questions
 from napari_fish.evaluate.asking.kept import Cache, content_of
 from napari_fish.evaluate.asking.questions import queries_of
@@ -22,7 +22,7 @@ from napari_fish.names import MODES, Level
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.recall import Recall, measure_recall
 from napari_fish.store.protocol import Store
-from napari_fish.work import Progress, ShouldStop
+from napari_fish.work import Progress, ShouldStop, stop_if_asked
 
 # Shares of the progress bar: asking, timing and recall, and what is only done on request.
 _ASK, _TIME = 700, 150
@@ -96,48 +96,45 @@ class Run:
 
     def latencies(self, ways: Sequence[Way]) -> list[Times]:
         """Time single searches as users make them; k hardly matters."""
-        about = {"what": "latency", "ways": [(way.mode, way.ranking) for way in ways]}
-        kept = self.cache.load(**about)
-        if kept is None:
+
+        def timed() -> list[Times]:
             queries = queries_of(self.source, sample_of(self.questions, TIMED, self.params.seed))
             searches = [self.params.as_users_search(way) for way in ways]
-            times = time_searches(self.store, queries, searches, self.should_stop)
-            table = np.array([(t.median, t.p5, t.p95, t.n) for t in times], np.float64)
-            self.cache.save({"times": table}, **about)
-        else:
-            table = kept["times"]
+            return time_searches(self.store, queries, searches, self.should_stop)
+
+        told = self._once(timed, what="latency", ways=[(way.mode, way.ranking) for way in ways])
         self._done += _TIME // 2
         self._report(self._done)
-        return [Times(middle, low, high, int(n)) for middle, low, high, n in table.tolist()]
+        return [Times(**one) for one in told]
+
+    def _once(self, measure: Callable[[], Iterable[Any]], **about: Any) -> list[dict[str, Any]]:
+        """Return what is measured, dataclasses, as plain values; it is measured once."""
+        kept = self.cache.load(**about)
+        if kept is not None:
+            return list(json.loads(str(kept["measured"])))
+        found = [asdict(one) for one in measure()]
+        self.cache.save({"measured": np.array(json.dumps(found))}, **about)
+        return found
 
     def recalls(self, ways: Sequence[Way]) -> list[Recall]:
         """Measure how many of the true neighbours each mode finds."""
-        found: list[Recall] = []
         measured: dict[str, Recall] = {}
         for way in ways:
-            if self.should_stop is not None and self.should_stop():
-                raise Cancelled("the evaluation was stopped.")
+            stop_if_asked(self.should_stop, "the evaluation was stopped.")
             if way.mode not in measured:
                 measured[way.mode] = self._recall(way)
-            found.append(measured[way.mode])
         self._done = _ASK + _TIME
         self._report(self._done)
-        return found
+        return [measured[way.mode] for way in ways]
 
     def _recall(self, way: Way) -> Recall:
-        about = {"what": "recall", "mode": way.mode}
-        kept = self.cache.load(**about)
-        if kept is None:
-            search = self.params.as_users_search(way)
-            measured = measure_recall(self.store, search, within=self.params.within)
-            kept = {
-                name: np.array(np.nan if value is None else value) for name, value in asdict(measured).items()
-            }
-            self.cache.save(kept, **about)
-        share = float(kept["recall"])
-        return Recall(
-            str(kept["mode"]), int(kept["k"]), None if np.isnan(share) else share, int(kept["queries"])
+        search = self.params.as_users_search(way)
+        (told,) = self._once(
+            lambda: [measure_recall(self.store, search, within=self.params.within)],
+            what="recall",
+            mode=way.mode,
         )
+        return Recall(**told)
 
     def speed(self) -> list[SpeedRow]:
         """Time searches over growing databases, where that is wanted."""
@@ -157,16 +154,12 @@ class Run:
         return rows
 
     def _timed(self, what: str, rows: Iterator[SpeedRow], expected: int) -> list[SpeedRow]:
-        kept = self.cache.load(what=what)
-        found: list[SpeedRow] = []
-        if kept is not None:
-            found = [SpeedRow.read(row) for row in json.loads(str(kept["rows"]))]
-        else:
-            for row in rows:
-                found.append(row)
-                self._report(self._done + _ASK * min(len(found), expected) // expected)
-            text = json.dumps([asdict(row) for row in found])
-            self.cache.save({"rows": np.array(text)}, what=what)
+        def watched() -> Iterator[SpeedRow]:
+            for number, row in enumerate(rows, 1):
+                yield row
+                self._report(self._done + _ASK * min(number, expected) // expected)
+
+        found = [SpeedRow.read(row) for row in self._once(watched, what=what)]
         self._done += _ASK
         self._report(self._done)
         return found

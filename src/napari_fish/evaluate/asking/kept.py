@@ -20,7 +20,7 @@ from napari_fish.store.protocol import Store
 log = logging.getLogger(__name__)
 
 #: Raised when answers mean something else than before.
-FORMAT = 3
+FORMAT = 4
 #: Older entries make room for new ones.
 MOST_BYTES = 500_000_000
 

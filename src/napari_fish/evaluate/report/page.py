@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,8 @@ from napari_fish.evaluate.report import tables
 from napari_fish.evaluate.report.figures import bars, matrix, speed_lines
 from napari_fish.evaluate.speed import COPIES
 from napari_fish.evaluate.values import Evaluation, Example, Matrices
-from napari_fish.search.output.page_style import CSS, esc, image
+from napari_fish.search.output.page_style import document, esc, image
 
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _MORE_CSS = """
 .figure { background: #fff; border: 1px solid var(--line); border-radius: 8px; padding: 10px; overflow-x: auto; }
 .figure svg { display: block; max-width: 100%; height: auto; }
@@ -45,31 +43,8 @@ def to_html(evaluation: Evaluation) -> str:
     """Return one self-contained page: tables, figures, examples, command and versions."""
     e = evaluation
     heading = f"How well search works on {e.database}"
-    body = "".join(
-        (
-            _summary(e),
-            _ways(e),
-            _labels(e),
-            _matrices(e),
-            _ablation(e),
-            _short(e),
-            _speed(e),
-            _examples(e),
-            _about(e),
-        )
-    )
-    from napari_fish import __version__
-
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{esc(heading)}</title>\n<style>\n{CSS}{_MORE_CSS}\n</style>\n</head>\n<body>\n<main>\n"
-        f'<header><h1>{esc(heading)}</h1><div class="soft">Report of {datetime.now().astimezone():%d %B %Y, %H:%M}'
-        f"</div></header>\n{body}"
-        '<footer class="small soft"><strong>Research use only, not a diagnostic device.</strong> '
-        f"Made by napari-fish {esc(__version__)}.</footer>\n</main>\n</body>\n</html>\n"
-    )
+    parts = (_summary, _ways, _labels, _matrices, _ablation, _short, _speed, _examples, _about)
+    return document(heading, "Report", "".join(part(e) for part in parts), _MORE_CSS)
 
 
 def _summary(e: Evaluation) -> str:

@@ -101,17 +101,8 @@ def to_json(results: Results) -> dict[str, Any]:
             "hit_threshold": explanation.hit_threshold,
             "skipped_steps": list(explanation.skipped_steps),
             "lists": [
-                {
-                    "query_index": fate.query_index,
-                    "length": fate.length,
-                    "entropy": fate.entropy,
-                    "mean_distance": fate.mean_distance,
-                    "vote": fate.vote,
-                    "votes": dict(fate.votes),
-                    "fate": fate.fate,
-                    "reason": fate.reason,
-                    **({"liked": fate.liked} if fate.liked else {}),
-                }
+                {name: value for name, value in vars(fate).items() if name != "liked" or value}
+                | {"votes": dict(fate.votes)}
                 for fate in explanation.lists
             ],
         },

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from napari_fish.names import MODE_HELP, RANKING_HELP
 from napari_fish.search.output.page_parts import Album, hit_card, query_picture, votes_of, why
-from napari_fish.search.output.page_style import CSS, Palette, esc
+from napari_fish.search.output.page_style import Palette, document, esc
 from napari_fish.search.values import Results
 from napari_fish.search.verdict import notes_of
-
-# Browsers keep to it: nothing is fetched, whatever a page contains.
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def to_html(results: Results | Sequence[Results], *, title: str | None = None, database: str = "") -> str:
@@ -51,20 +47,7 @@ def page_of_parts(parts: Sequence[tuple[str, str]], *, title: str | None = None,
 def page(heading: str, rows: Sequence[str], sections: Sequence[str], database: str) -> str:
     """Return the page, with a table of contents where there are rows for it."""
     where = f"Searched in <strong>{esc(database)}</strong> · report" if database else "Report"
-    now = datetime.now().astimezone()
-    from napari_fish import __version__
-
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{esc(heading)}</title>\n<style>\n{CSS}\n</style>\n</head>\n<body>\n"
-        f'<main id="top">\n<header><h1>{esc(heading)}</h1>'
-        f'<div class="soft">{where} of {now:%d %B %Y, %H:%M}</div></header>\n'
-        f"{_index(rows) if rows else ''}{''.join(sections)}"
-        f'<footer class="small soft"><strong>Research use only, not a diagnostic device.</strong> '
-        f"Made by napari-fish {esc(__version__)}.</footer>\n</main>\n</body>\n</html>\n"
-    )
+    return document(heading, where, f"{_index(rows) if rows else ''}{''.join(sections)}")
 
 
 def _section(results: Results, number: int, palette: Palette, several: bool) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import html
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from napari_fish.search.output.colours import DARK, LIGHT, UNKNOWN_DARK, UNKNOWN_LIGHT, Colours
 from napari_fish.search.values import Results
 
+# Browsers keep to it: nothing is fetched, whatever a page contains.
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 CSS = (
     """
 :root { color-scheme: light dark; --page: #f4f5f7; --card: #ffffff; --text: #1b1f24; --soft: #57606a;
@@ -97,6 +100,22 @@ footer { margin-top: 36px; border-top: 1px solid var(--line); padding-top: 12px;
     .replace("DARK_COLOURS", " ".join(f"--d{i}: {colour};" for i, colour in enumerate(DARK)))
     .strip()
 )
+
+
+def document(heading: str, under: str, body: str, css: str = "") -> str:
+    """Return a page that stands alone: its heading, a line under that and the body, which are HTML already."""
+    from napari_fish import __version__
+
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{esc(heading)}</title>\n<style>\n{CSS}{css}\n</style>\n</head>\n<body>\n"
+        f'<main id="top">\n<header><h1>{esc(heading)}</h1>'
+        f'<div class="soft">{under} of {datetime.now().astimezone():%d %B %Y, %H:%M}</div></header>\n{body}'
+        '<footer class="small soft"><strong>Research use only, not a diagnostic device.</strong> '
+        f"Made by napari-fish {esc(__version__)}.</footer>\n</main>\n</body>\n</html>\n"
+    )
 
 
 def esc(text: object) -> str:

@@ -125,7 +125,15 @@ def _prepared(task: SlideTask, card: Card, desk: Desk) -> _Step:
         chosen = choose(task, slide, card, desk.should_stop)
         overview = to_jpeg(slide.thumbnail(task.overview_px))
         begun = Begun(number, overview, slide.dimensions, chosen.boxes(slide))
-        return _Ready(task, slide, content_hash, chosen, begun, start, time.perf_counter())
+        return _Ready(
+            task=task,
+            slide=slide,
+            content_hash=content_hash,
+            chosen=chosen,
+            begun=begun,
+            started=start,
+            chosen_at=time.perf_counter(),
+        )
     except BaseException as error:
         _close(slide, task)
         if isinstance(error, Cancelled) or not isinstance(error, Exception):
@@ -179,20 +187,20 @@ def _finished(ready: _Ready, outcome: EncodeOutcome[_Step]) -> SlideEncoded | Re
             )
     pictures = () if encoded.thumbnails is None else encoded.thumbnails[seen]
     return SlideEncoded(
-        task.number,
-        ready.content_hash,
-        ready.slide.dimensions,
-        0.0 if chosen.kind is not EncodeJob else ready.slide.mpp or 0.0,
-        encoded.keys.astype(np.int64)[seen],
-        encoded.barcodes[seen],
-        ready.begun.boxes[seen],
-        chosen.choice,
-        ready.begun.overview,
-        tuple(to_jpeg(pixels) for pixels in pictures),
-        None if encoded.codes is None else encoded.codes[seen],
-        chosen.mosaic is not None and marks_everything(chosen.mosaic),
-        chosen.notes,
-        {
+        number=task.number,
+        content_hash=ready.content_hash,
+        dimensions=ready.slide.dimensions,
+        mpp=0.0 if chosen.kind is not EncodeJob else ready.slide.mpp or 0.0,
+        keys=encoded.keys.astype(np.int64)[seen],
+        barcodes=encoded.barcodes[seen],
+        boxes=ready.begun.boxes[seen],
+        choice=chosen.choice,
+        overview=ready.begun.overview,
+        pictures=tuple(to_jpeg(pixels) for pixels in pictures),
+        codes=None if encoded.codes is None else encoded.codes[seen],
+        all_marked=chosen.mosaic is not None and marks_everything(chosen.mosaic),
+        notes=chosen.notes,
+        elapsed_ms={
             "read": 1e3 * (ready.chosen_at - ready.started),
             "encode": 1e3 * (time.perf_counter() - ready.chosen_at),
         },

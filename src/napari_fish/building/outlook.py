@@ -106,15 +106,15 @@ def outlook(
     codes = 4096 if params.store_codes else 0
     size = len(to_do) * BYTES_A_SLIDE + round(patches * (BYTES_A_PATCH + picture + codes))
     return Outlook(
-        there.found,
-        len(there.unchanged),
-        patches,
-        size,
-        _free(target),
-        quarantined,
-        encoder,
-        unreadable,
-        there.unread,
+        found=there.found,
+        done=len(there.unchanged),
+        patches=patches,
+        size=size,
+        free=_free(target),
+        quarantined=quarantined,
+        encoder=encoder,
+        unreadable=unreadable,
+        unread=there.unread,
     )
 
 

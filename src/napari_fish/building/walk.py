@@ -153,12 +153,12 @@ class Walk:
             if mosaic is not None:
                 mosaic = params_for(self.known.at(one.path), self.params.artefacts, mosaic)
             yield SlideTask(
-                number,
-                one.path,
-                mosaic,
-                self.params.mpp or (own.mpp if own is not None else None) or None,
-                one.size,
-                None if mask is None else mask.file,
+                number=number,
+                source=one.path,
+                mosaic=mosaic,
+                mpp=self.params.mpp or (own.mpp if own is not None else None) or None,
+                size=one.size,
+                mask=None if mask is None else mask.file,
                 picture_px=self.params.thumbnail_px,
                 keep_codes=self.params.store_codes,
             )

@@ -224,7 +224,9 @@ class Database:
         rows = self.store.patch_rows(number)
         keys, barcodes = self.store.encoded(rows)
         boxes = np.array([one.box for one in self.store.records(rows)], np.int32).reshape(-1, 4)
-        query = Query(record.name or record.slide, keys, barcodes, boxes, record.slide, record.patient)
+        query = Query(
+            record.name or record.slide, keys, barcodes, boxes, slide=record.slide, patient=record.patient
+        )
         return Asked(query, size=(record.width, record.height) if record.width else None)
 
     def answer(self, asked: Sequence[Asked], params: SearchParams | None = None) -> list[Results]:

@@ -126,18 +126,18 @@ def inspect_database(
             progress(done + 1, len(known))
     quarantined, facts, parameters = about
     return Inspection(
-        folder,
-        tuple(record for _, record in known),
-        tuple(patches[number] for number, _ in known),
-        frozenset(away),
-        tuple(quarantined),
-        facts.encoder,
-        facts.weights_hash,
-        64 * facts.words,
-        None if calibration is None else calibration.threshold,
-        parameters,
-        tuple(dict.fromkeys(columns)),
-        size_on_disk(folder),
+        path=folder,
+        slides=tuple(record for _, record in known),
+        patches=tuple(patches[number] for number, _ in known),
+        away=frozenset(away),
+        quarantined=tuple(quarantined),
+        encoder=facts.encoder,
+        weights_hash=facts.weights_hash,
+        bits=64 * facts.words,
+        threshold=None if calibration is None else calibration.threshold,
+        parameters=parameters,
+        columns=tuple(dict.fromkeys(columns)),
+        size=size_on_disk(folder),
     )
 
 

@@ -122,9 +122,9 @@ def encode_question(
         notes.append("The mask marks the whole slide, glass included.")
     return Asked(
         Query(slide.path.name, outcome.keys, outcome.barcodes, outcome.boxes),
-        outcome.pictures,
-        outcome.overview,
-        outcome.dimensions,
-        outcome.elapsed_ms,
-        (*notes, *outcome.notes),
+        pictures=outcome.pictures,
+        overview=outcome.overview,
+        size=outcome.dimensions,
+        elapsed_ms=outcome.elapsed_ms,
+        notes=(*notes, *outcome.notes),
     )

@@ -22,6 +22,7 @@ def choose_examples(
     source: Store,
     questions: Questions,
     answers: Answers,
+    *,
     of_slide: Ints,
     k: int,
     pictures: tuple[Picture, Picture],
@@ -52,9 +53,25 @@ def choose_examples(
     chosen: list[int] = []
     for wanted in (True, False):
         chosen += _one_of_each(order[right[order] == wanted], questions.truth)
-    return tuple(
-        _example(store, source, questions, answers, of_slide, i, k, bool(right[i]), pictures) for i in chosen
-    )
+
+    def example(i: int) -> Example:
+        row = int(questions.rows[i])
+        rows = source.patch_rows(int(questions.slides[i])) if row < 0 else np.array([row])
+        (where,) = source.records(rows[[max(int(answers.asked[i, 0]), 0)]])
+        hits = []
+        for j in range(int(answers.found(k)[i])):
+            number, row = int(answers.slides[i, j]), int(answers.rows[i, j])
+            record, label, picture = store.slides[number], int(of_slide[number]), None
+            if row >= 0:
+                (place,) = store.records(np.array([row]))
+                picture = pictures[1](record.slide, place.box)
+            named = questions.labels[label] if label >= 0 else ""
+            hits.append((record.name or record.slide, named, float(answers.distances[i, j]), picture))
+        mine = pictures[0](source.slides[where.slide].slide, where.box)
+        own = questions.labels[int(questions.truth[i])]
+        return Example(questions.names[i], own, bool(right[i]), mine, tuple(hits))
+
+    return tuple(map(example, chosen))
 
 
 def _one_of_each(order: Ints, truth: Ints) -> Sequence[int]:
@@ -66,35 +83,3 @@ def _one_of_each(order: Ints, truth: Ints) -> Sequence[int]:
         turns.append((seen.get(label, 0), place, i))
         seen[label] = seen.get(label, 0) + 1
     return [i for _, _, i in sorted(turns)[:EACH]]
-
-
-def _example(
-    store: Store,
-    source: Store,
-    questions: Questions,
-    answers: Answers,
-    of_slide: Ints,
-    i: int,
-    k: int,
-    right: bool,
-    pictures: tuple[Picture, Picture],
-) -> Example:
-    rows = (
-        source.patch_rows(int(questions.slides[i]))
-        if questions.rows[i] < 0
-        else np.array([questions.rows[i]])
-    )
-    asked = int(answers.asked[i, 0])
-    (where,) = source.records(rows[[max(asked, 0)]])
-    mine = pictures[0](source.slides[where.slide].slide, where.box)
-    hits = []
-    for j in range(int(answers.found(k)[i])):
-        number, row = int(answers.slides[i, j]), int(answers.rows[i, j])
-        record, label = store.slides[number], int(of_slide[number])
-        picture = None
-        if row >= 0:
-            (place,) = store.records(np.array([row]))
-            picture = pictures[1](record.slide, place.box)
-        named = questions.labels[label] if label >= 0 else ""
-        hits.append((record.name or record.slide, named, float(answers.distances[i, j]), picture))
-    return Example(questions.names[i], questions.labels[int(questions.truth[i])], right, mine, tuple(hits))

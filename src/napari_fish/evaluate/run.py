@@ -71,8 +71,9 @@ def evaluate(
     level = p.level or _level_of(store)
     questions, notes = choose_questions(store, source, p, level)
     run = Run(
-        store, source, questions, p, level, cache or default_cache() if keep else None, progress, should_stop
-    )
+        store, source, questions, p, level, cache=cache or default_cache() if keep else None,
+        progress=progress, should_stop=should_stop,
+    )  # fmt: skip
     ways, ablations = p.ways(level), p.ablations(level)
     answers = run.answers([*ways, *ablations])
     resamples = Resamples(questions.truth, questions.patient_numbers, seed=p.seed)
@@ -94,8 +95,9 @@ def evaluate(
     speed = run.speed()
     with _pictures(source) as mine, _pictures(store) as theirs:
         examples = choose_examples(
-            store, source, questions, answers[0], of_slide, p.k, (mine, theirs), p.seed, p.definition
-        )
+            store, source, questions, answers[0], of_slide=of_slide, k=p.k, pictures=(mine, theirs),
+            seed=p.seed, definition=p.definition,
+        )  # fmt: skip
     notes += _notes(answers[0], ways[0].name, questions, p)
     alive = store.slides.alive
     run.finish()

@@ -213,7 +213,9 @@ def _rows(
     for way, one, many in zip(ways, patch, whole, strict=True):
         stop_if_asked(should_stop, "the evaluation was stopped.")
         recall = measure_recall(store, way, seed=seed)
-        yield SpeedRow(what, slides, len(store), way.mode, one, many, recall)
+        yield SpeedRow(
+            what=what, slides=slides, mosaics=len(store), mode=way.mode, patch=one, slide=many, recall=recall
+        )
 
 
 def _one_patch(query: Query, i: int) -> Query:
@@ -225,10 +227,10 @@ def storage_of(folder: Path, slides: int, mosaics: int) -> Storage:
     """Add up what a database takes on disk."""
     sizes = sizes_of(folder)
     return Storage(
-        sizes.snapshot,
-        sizes.catalogue,
-        sizes.pictures,
-        sizes.latent_codes,
-        mosaics,
-        slides,
+        index=sizes.snapshot,
+        truth=sizes.catalogue,
+        thumbnails=sizes.pictures,
+        codes=sizes.latent_codes,
+        mosaics=mosaics,
+        slides=slides,
     )

@@ -38,6 +38,7 @@ class Run:
         questions: Questions,
         params: EvaluateParams,
         level: Level,
+        *,
         cache: Path | None,
         progress: Progress | None,
         should_stop: ShouldStop | None,

@@ -211,12 +211,14 @@ def read_labels(path: Path, *, columns: Mapping[str, str] | None = None) -> Labe
         notes.append("The file has no row about a slide, only the names of columns.")
     own_of = {number: own for own, number in reversed(chosen.items())}
     return LabelTable(
-        path,
-        {own: sheet.header[number] for own, number in chosen.items()},
-        tuple(names.values()),
-        tuple(rows.values()),
-        tuple(notes),
-        tuple((sheet.header[n], kept) for n, kept in sorted((names | own_of).items()) if sheet.header[n]),
+        path=path,
+        understood={own: sheet.header[number] for own, number in chosen.items()},
+        others=tuple(names.values()),
+        rows=tuple(rows.values()),
+        notes=tuple(notes),
+        kept_as=tuple(
+            (sheet.header[n], kept) for n, kept in sorted((names | own_of).items()) if sheet.header[n]
+        ),
     )
 
 

@@ -37,6 +37,7 @@ def rank(
     lists: NeighbourLists,
     query: Query,
     p: SearchParams,
+    *,
     threshold: int,
     mask: Mask | None,
     more: Callable[[Mask, int], NeighbourLists],
@@ -64,12 +65,12 @@ def rank(
     kept = np.ones(len(lists), np.bool_)
     kept[list(ranked.dropped)] = False
     return Answer(
-        ranked.slides,
-        ranked.distances.astype(np.float64),
-        ranked.entropies,
-        _explain(ranking, query, lists, ranked, names),
-        kept,
-        lists,
+        slides=ranked.slides,
+        distances=ranked.distances.astype(np.float64),
+        entropies=ranked.entropies,
+        explanation=_explain(ranking, query, lists, ranked, names),
+        kept=kept,
+        lists=lists,
     )
 
 
@@ -98,7 +99,14 @@ def by_distance(query: Query, near: Nearest) -> Answer:
         for i, n in enumerate(near.lists.lengths)
     )
     nothing, all_kept = np.full(len(near.slides), np.nan), np.ones(len(near.lists), np.bool_)
-    return Answer(near.slides, near.medians, nothing, Explanation("label-free", fates), all_kept, near.lists)
+    return Answer(
+        slides=near.slides,
+        distances=near.medians,
+        entropies=nothing,
+        explanation=Explanation("label-free", fates),
+        kept=all_kept,
+        lists=near.lists,
+    )
 
 
 def _explain(
@@ -136,6 +144,7 @@ def slide_hits(
     query: Query,
     p: SearchParams,
     answer: Answer,
+    *,
     first_rank: int = 1,
     filled: bool = False,
 ) -> list[SlideHit]:

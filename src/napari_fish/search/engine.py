@@ -84,7 +84,7 @@ def _search_batch(store: Store, queries: Sequence[Query], p: SearchParams) -> li
             left, deeper = _without(store, mask, seen), replace(p, neighbours=longest)
             return find_neighbours(store, [query], deeper, threshold, [left])[0].lists
 
-        ranked.append(rank(store, one.lists, query, p, threshold, mask, beside))
+        ranked.append(rank(store, one.lists, query, p, threshold=threshold, mask=mask, more=beside))
         hits.append(slide_hits(store, query, p, ranked[-1]))
     more = _fill(store, queries, p, masks, ranked) if p.fills else [[] for _ in queries]
     clock.append(time.perf_counter())
@@ -99,7 +99,17 @@ def _search_batch(store: Store, queries: Sequence[Query], p: SearchParams) -> li
             threshold=threshold,
             hits=(*hits[i], *more[i]),
             notes=tuple(
-                _notes(store, query, p, threshold, note, masks[i], found[i], len(hits[i]), len(more[i]))
+                _notes(
+                    store,
+                    query,
+                    p,
+                    mask=masks[i],
+                    found=found[i],
+                    threshold=threshold,
+                    said=note,
+                    n=len(hits[i]),
+                    filled=len(more[i]),
+                )
             ),
             elapsed_ms={"search": float(took[0] * len(query)), "rank": float(took[1] * len(query))},
             explanation=ranked[i].explanation,
@@ -149,7 +159,7 @@ def _fill(
             store, query, lists, p.k - first + 1, longest=p.neighbours, beyond=64 * store.words + 1, more=beside,
             threads=p.threads,
         )  # fmt: skip
-        more[i] = slide_hits(store, query, p, by_distance(query, near), first, filled=True)
+        more[i] = slide_hits(store, query, p, by_distance(query, near), first_rank=first, filled=True)
     return more
 
 
@@ -157,16 +167,17 @@ def _notes(
     store: Store,
     query: Query,
     p: SearchParams,
-    threshold: int,
-    note: str,
+    *,
     mask: Mask | None,
     found: Found,
+    threshold: int,
+    said: str,
     n: int,
     filled: int,
 ) -> list[Note]:
     """Say what the reader must know of an answer of ``n`` slides and ``filled`` more."""
     unknown = _not_left_out(query) if p.exclude_query and n + filled else ""
-    notes = [Note("patient", unknown), Note("threshold", note), *found.notes]
+    notes = [Note("patient", unknown), Note("threshold", said), *found.notes]
     if filled and not len(found.lists.rows):
         nearest = f"the {filled} nearest slides are" if filled > 1 else "the nearest slide is"
         said = f"Nothing lies within the threshold of {threshold} bits; {nearest} shown."
@@ -178,7 +189,9 @@ def _notes(
         )
         notes.append(Note("filled", said))
     if n + filled < p.k:
-        notes.append(Note("short", _why_short(store, mask, n + filled, p, threshold, found.lists)))
+        notes.append(
+            Note("short", _why_short(store, mask, n + filled, p, threshold=threshold, lists=found.lists))
+        )
     return [note for note in notes if note.text]
 
 
@@ -191,7 +204,7 @@ def _not_left_out(query: Query) -> str:
 
 
 def _why_short(
-    store: Store, mask: Mask | None, n: int, p: SearchParams, threshold: int, lists: NeighbourLists
+    store: Store, mask: Mask | None, n: int, p: SearchParams, *, threshold: int, lists: NeighbourLists
 ) -> str:  # fmt: skip
     left = store.slides.alive if mask is None else mask
     allowed = int((left & (store.patches_per_slide > 0)).sum())

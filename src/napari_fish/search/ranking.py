@@ -299,6 +299,6 @@ def rank_slides(
     order = np.lexsort([hits.distances[at], votes.entropy[of_list]])
     of_list, at = of_list[order], at[order]
     return Ranked(
-        slides[at].astype(np.int64), hits.distances[at], votes.entropy[of_list], of_list, votes, means, dropped,
-        limit, prediction, tuple(skipped),
+        slides=slides[at].astype(np.int64), distances=hits.distances[at], entropies=votes.entropy[of_list], lists=of_list, votes=votes, means=means, dropped=dropped,
+        hit_threshold=limit, prediction=prediction, skipped=tuple(skipped),
     )  # fmt: skip

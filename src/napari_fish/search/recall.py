@@ -71,7 +71,11 @@ def measure_recall(
     for slide in np.unique(slides).tolist():
         mine, record = slides == slide, store.slides[slide]
         nowhere = np.zeros((int(mine.sum()), 4), np.int32)
-        sample.append(Query(record.name, keys[mine], barcodes[mine], nowhere, record.slide, record.patient))
+        sample.append(
+            Query(
+                record.name, keys[mine], barcodes[mine], nowhere, slide=record.slide, patient=record.patient
+            )
+        )
     allowed = slide_mask(store.slides, params.where)
     groups = store.slides.numbered(within)[0] if within else np.zeros(len(store.slides), np.int32)
     found = wanted = asked = 0

@@ -220,12 +220,12 @@ def _multiscale(group: Any, about: dict[str, Any], described: OmeImage | None) -
     arrays = sorted((group[d["path"]] for d in image["datasets"]), key=lambda a: -a.size)
     name = (described.name if described else "") or image.get("name") or group.basename or "image"
     return Multiscale(
-        group.path,
-        name,
-        tuple(arrays),
-        axes,
-        (mpp[0], mpp[1]),
-        described.objective_power if described else None,
+        path=group.path,
+        name=name,
+        arrays=tuple(arrays),
+        axes=axes,
+        mpp=(mpp[0], mpp[1]),
+        objective_power=described.objective_power if described else None,
     )
 
 

@@ -75,12 +75,12 @@ def understand(
         notes.append(f"Without labels: {enumerated(matched.unlabelled[:4])}.")
     patients = {known.patient.casefold() for known in matched.labels.values() if known.patient}
     return Understood(
-        header,
-        table.understood if table else {},
-        len(slides) - len(matched.unlabelled),
-        len(slides),
-        len(patients),
-        tuple(as_in_widgets(note) for note in notes),
+        header=header,
+        columns=table.understood if table else {},
+        labelled=len(slides) - len(matched.unlabelled),
+        slides=len(slides),
+        patients=len(patients),
+        notes=tuple(as_in_widgets(note) for note in notes),
     )
 
 

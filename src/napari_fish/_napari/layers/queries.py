@@ -129,7 +129,14 @@ def facts_of(question: LayerQuestion, progress: Any = None, should_stop: Any = N
     with slide:
         width, height = slide.dimensions
         um = None if slide.mpp is None else slide.mpp * width / Pixels.of(question.layer).dimensions[0]
-        return LayerFacts(width, height, slide.mpp, slide.mpp_source, um, tuple(slide.notes))
+        return LayerFacts(
+            width=width,
+            height=height,
+            mpp=slide.mpp,
+            source=slide.mpp_source,
+            um_per_pixel=um,
+            notes=tuple(slide.notes),
+        )
 
 
 def slide_layers(layers: Iterable[Any]) -> list[Any]:

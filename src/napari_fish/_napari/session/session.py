@@ -258,7 +258,7 @@ class Session(QObject):
 
     def _answered(self, layer: str, feedback: Feedback, found: Found) -> None:
         asked, params, results, box = found
-        answer = Answer(asked, params, results, feedback, layer, box)
+        answer = Answer(asked, params, results, feedback, layer=layer, box=box)
         self.remember(answer)
         self.show(answer)
 

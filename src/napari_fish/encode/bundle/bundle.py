@@ -257,14 +257,14 @@ def list_encoders() -> list[BundleInfo]:
                 continue
             found.append(
                 BundleInfo(
-                    card.id,
-                    card.title,
-                    origin,
-                    path,
-                    card.sha256,
-                    card.barcode_length,
-                    card.training,
-                    card.licence,
+                    id=card.id,
+                    title=card.title,
+                    origin=origin,
+                    path=path,
+                    sha256=card.sha256,
+                    barcode_length=card.barcode_length,
+                    training=card.training,
+                    licence=card.licence,
                 )
             )
     return found

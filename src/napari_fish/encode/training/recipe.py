@@ -76,15 +76,15 @@ def read_recipe(path: Path, data: Path | None = None) -> Recipe:
             )
         credit = "; ".join(dict.fromkeys(s["credit"] for s in everything if "credit" in s))
         return Recipe(
-            values["id"],
-            values.get("title", values["id"]),
-            values.get("licence", ""),
-            credit,
-            chosen["vqvae"],
-            chosen["texture"],
-            _params(VQTrainParams, values.get("vqvae", {})),
-            _params(TextureTrainParams, values["texture"]) if "texture" in values else None,
-            _params(SelfSupervision, values["network"]) if "network" in values else None,
+            id=values["id"],
+            title=values.get("title", values["id"]),
+            licence=values.get("licence", ""),
+            training=credit,
+            sources=chosen["vqvae"],
+            texture_sources=chosen["texture"],
+            vqvae=_params(VQTrainParams, values.get("vqvae", {})),
+            texture=_params(TextureTrainParams, values["texture"]) if "texture" in values else None,
+            network=_params(SelfSupervision, values["network"]) if "network" in values else None,
         )
     except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
         raise EncoderError(f"{path}: this is not a recipe for an encoder ({error}).") from error
@@ -223,7 +223,16 @@ def train_slides(
     learn = TextureTrainParams() if texture == "lite0" else None
     name, own = identity or out.stem, "the user's own slides"
     settings = params or VQTrainParams()
-    recipe = Recipe(name, f"trained on {own}", "", own, sources, sources, settings, learn)
+    recipe = Recipe(
+        id=name,
+        title=f"trained on {own}",
+        licence="",
+        training=own,
+        sources=sources,
+        texture_sources=sources,
+        vqvae=settings,
+        texture=learn,
+    )
     return train_recipe(
         recipe,
         out,

@@ -222,7 +222,14 @@ class _Run(ResumableRun):
         rows = [torch.cat(list(p), 2).add(1).mul(127.5).round().to(torch.uint8) for p in pairs]
         picture = self.folder / f"reconstruction-{self.step:06d}.png"
         Image.fromarray(torch.cat(rows, 1).permute(1, 2, 0).numpy()).save(picture)
-        return TrainReport(self.step, self.steps, loss, error, len(seen), picture)
+        return TrainReport(
+            step=self.step,
+            steps=self.steps,
+            loss=loss,
+            validation=error,
+            codes_used=len(seen),
+            picture=picture,
+        )
 
     def save(self) -> None:
         """Write the state."""

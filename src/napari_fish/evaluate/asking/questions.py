@@ -81,14 +81,14 @@ def choose_questions(
     mine = [records[i] for i in chosen.tolist()]
     within = [f"{params.within}={record.column(params.within)}" if params.within else "" for record in mine]
     return Questions(
-        chosen.astype(np.int64),
-        rows,
-        tuple(record.name or record.slide for record in mine),
-        tuple(own.get(i, "") for i in chosen.tolist()),
-        tuple(record.patient for record in mine),
-        to_label[codes[chosen]],
-        tuple(labels),
-        tuple(within),
+        slides=chosen.astype(np.int64),
+        rows=rows,
+        names=tuple(record.name or record.slide for record in mine),
+        own=tuple(own.get(i, "") for i in chosen.tolist()),
+        patients=tuple(record.patient for record in mine),
+        truth=to_label[codes[chosen]],
+        labels=tuple(labels),
+        within=tuple(within),
     ), notes
 
 
@@ -111,7 +111,14 @@ def queries_of(source: Store, questions: Questions) -> list[Query]:
         keys, barcodes = source.encoded(rows)
         nowhere = np.zeros((len(rows), 4), np.int32)
         found.append(
-            Query(questions.names[i], keys, barcodes, nowhere, questions.own[i], questions.patients[i])
+            Query(
+                questions.names[i],
+                keys,
+                barcodes,
+                nowhere,
+                slide=questions.own[i],
+                patient=questions.patients[i],
+            )
         )
     return found
 
@@ -171,15 +178,15 @@ class Asker:
                 if hit.matches:
                     rows[i, j], asked[i, j] = hit.matches[0].row, hit.matches[0].query_index
         return Answers(
-            slides,
-            distances,
-            rows,
-            asked,
-            np.array([sum(not hit.filled for hit in results.hits) for results in found], np.int64),
-            np.array([int((mask & given).sum()) for mask in masks], np.int64),
-            self._relevant(questions, masks, p, given.astype(np.int64)),
-            np.array([len(query) for query in queries], np.int64),
-            np.array([_near(results) for results in found], np.int64),
+            slides=slides,
+            distances=distances,
+            rows=rows,
+            asked=asked,
+            ranked=np.array([sum(not hit.filled for hit in results.hits) for results in found], np.int64),
+            allowed=np.array([int((mask & given).sum()) for mask in masks], np.int64),
+            relevant=self._relevant(questions, masks, p, given.astype(np.int64)),
+            mosaics=np.array([len(query) for query in queries], np.int64),
+            near=np.array([_near(results) for results in found], np.int64),
         )
 
     def _ask_patches(self, questions: Questions, queries: Sequence[Query], p: SearchParams) -> Answers:
@@ -211,15 +218,15 @@ class Asker:
         slides = np.full((n, depth), -1, np.int64)
         slides[there] = self.store.slides_of(rows[there])
         return Answers(
-            slides,
-            distances,
-            rows,
-            np.where(there, 0, -1),
-            ranked,
-            np.array([allowed_rows(self.store, mask) for mask in masks], np.int64),
-            self._relevant(questions, masks, p, self.store.patches_per_slide),
-            np.ones(n, np.int64),
-            (ranked > 0).astype(np.int64),
+            slides=slides,
+            distances=distances,
+            rows=rows,
+            asked=np.where(there, 0, -1),
+            ranked=ranked,
+            allowed=np.array([allowed_rows(self.store, mask) for mask in masks], np.int64),
+            relevant=self._relevant(questions, masks, p, self.store.patches_per_slide),
+            mosaics=np.ones(n, np.int64),
+            near=(ranked > 0).astype(np.int64),
         )
 
     def _as_ranked(self, lists: NeighbourLists) -> NeighbourLists:

@@ -112,5 +112,11 @@ def _merit(patch: Patch) -> tuple[int, float]:
 def patch_of(x: int, y: int, value: Measured, reason: str = "", cluster: int = -1) -> Patch:
     """Return a patch with what was measured on it."""
     return Patch(
-        x, y, cluster, round(value.white, 4), round(value.artefact, 4), round(value.focus, 4), reason
+        x=x,
+        y=y,
+        cluster=cluster,
+        white=round(value.white, 4),
+        artefact=round(value.artefact, 4),
+        focus=round(value.focus, 4),
+        reason=reason,
     )

@@ -143,5 +143,11 @@ def boosted(
     feature, value, right = zip(*nodes, strict=True)
     base = np.asarray(np.round(np.ravel(model._baseline_prediction), 6), np.float64)
     return Trees(
-        kinds, rows.shape[1], base, np.array(roots), np.array(feature), np.array(value), np.array(right)
+        kinds=kinds,
+        features=rows.shape[1],
+        base=base,
+        roots=np.array(roots),
+        feature=np.array(feature),
+        value=np.array(value),
+        right=np.array(right),
     )

@@ -56,7 +56,17 @@ def write_glass(
 ) -> Path:
     """Write a slide with no tissue on it, only glass (and artefacts, if asked for)."""
     path = Path(path)
-    spec = DemoSpec(path.stem, "nobody", "none", GLASS, seed, width_um, height_um, mpp, artefacts)
+    spec = DemoSpec(
+        name=path.stem,
+        patient="nobody",
+        site="none",
+        diagnosis=GLASS,
+        seed=seed,
+        width_um=width_um,
+        height_um=height_um,
+        mpp=mpp,
+        artefacts=artefacts,
+    )
     return write_demo_slide(spec, path)
 
 

@@ -75,7 +75,7 @@ def render(spec: DemoSpec) -> DemoImage:
         maps = _stacked(grid, tissue, plan, uneven.astype(np.float32))
         _paint_bands(rgb, spec, maps, plan, cells, stain)
     masks = {name: np.zeros(grid.shape, bool) for name in ARTEFACTS}
-    scene = Scene(grid, spec.mpp, rgb, stain.white, tissue, masks)
+    scene = Scene(grid=grid, mpp=spec.mpp, rgb=rgb, white=stain.white, tissue=tissue, masks=masks)
     for number, (name, apply) in enumerate(APPLY.items()):
         if name in spec.artefacts:
             apply(scene, np.random.default_rng([5, number, spec.seed]))

@@ -65,7 +65,8 @@ def _labels(folder: Path) -> Iterator[Path]:
 
 
 def _ask_labels(path: Path) -> None:
-    from napari_fish.labels.table import patient_rule, read_labels
+    from napari_fish.labels.patients import patient_rule
+    from napari_fish.labels.table import read_labels
 
     table = read_labels(path)
     table.describe()

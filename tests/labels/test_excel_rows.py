@@ -94,11 +94,12 @@ READ_WITH_LITTLE = """
 import resource, sys
 from pathlib import Path
 import openpyxl, napari_fish.labels.table as labels
+from napari_fish.errors import DatabaseError
 kept = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (kept + 2**29, -1))
 try:
     labels.read_labels(Path(sys.argv[1]))
-except labels.DatabaseError as error:
+except DatabaseError as error:
     print(error)
 """
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from napari_fish.errors import DatabaseError
-from napari_fish.labels.table import SlideLabels, label_slides, patient_rule, read_labels
+from napari_fish.labels.patients import label_slides, patient_rule
+from napari_fish.labels.table import SlideLabels, read_labels
 from tests.labels.files import TCGA, read
 
 

@@ -19,7 +19,8 @@ from napari_fish.building.survey import Candidate, candidates, without_dismissed
 from napari_fish.building.walk import Walk
 from napari_fish.encode import Encoder
 from napari_fish.errors import Cancelled, DatabaseError
-from napari_fish.labels.table import patient_rule, read_labels
+from napari_fish.labels.patients import patient_rule
+from napari_fish.labels.table import read_labels
 from napari_fish.search.calibrate import calibrate
 from napari_fish.slides.finding import told_unread
 from napari_fish.slides.opening import expanded

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from napari_fish.building.survey import Candidate
-from napari_fish.labels.table import LabelTable, Matched, SlideLabels, label_slides, patient_rule
+from napari_fish.labels.patients import label_slides, patient_rule
+from napari_fish.labels.table import LabelTable, Matched, SlideLabels
 from napari_fish.store import SlideRecord
 from napari_fish.store.protocol import Catalogue
 from napari_fish.store.records import with_values

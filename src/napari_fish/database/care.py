@@ -9,8 +9,9 @@ from pathlib import Path
 from napari_fish.building.labelling import remember_patient_rule, with_labels
 from napari_fish.building.survey import by_id, candidates
 from napari_fish.errors import DatabaseError, FishError
+from napari_fish.labels.patients import label_slides
 from napari_fish.labels.slide_names import SlideNames
-from napari_fish.labels.table import LabelTable, Matched, label_slides, read_labels
+from napari_fish.labels.table import LabelTable, Matched, read_labels
 from napari_fish.search.calibrate import calibrate
 from napari_fish.slides import open_slide
 from napari_fish.slides.identity import stamp

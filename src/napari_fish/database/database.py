@@ -24,7 +24,8 @@ from napari_fish.database.pictures import ArchivePictures
 from napari_fish.database.questions import Asked, Question, encode_question
 from napari_fish.encode import Encoder, check_same_encoder
 from napari_fish.errors import DatabaseError, FishError
-from napari_fish.labels.table import SlideLabels, patient_rule
+from napari_fish.labels.patients import patient_rule
+from napari_fish.labels.table import SlideLabels
 from napari_fish.mosaic import MosaicParams
 from napari_fish.mosaic.masks import MaskLike, mask_of
 from napari_fish.names import OWN_COLUMNS

@@ -12,8 +12,9 @@ from napari_fish._napari.jobs.notify import as_in_widgets, in_words
 from napari_fish.building.outlook import Outlook, outlook
 from napari_fish.building.settings import ChosenEncoder, choose_encoder
 from napari_fish.errors import DatabaseError, FishError
+from napari_fish.labels.patients import label_slides
 from napari_fish.labels.sheets import read_sheet
-from napari_fish.labels.table import label_slides, read_labels
+from napari_fish.labels.table import read_labels
 from napari_fish.slides.finding import told_unread
 from napari_fish.slides.opening import expanded
 from napari_fish.store.opening import open_catalogue

@@ -85,8 +85,8 @@ class Answers:
         Hits of the search itself; further ones were filled in.
     allowed, relevant : int64, shape (n,)
         Slides, or at the level of patches patches, that might be returned, and those of them with the right label.
-    mosaics, near : int64, shape (n,)
-        Patches of the query, and those of them with neighbours within the threshold.
+    near : int64, shape (n,)
+        Patches of the query with neighbours within the threshold.
     """
 
     slides: Ints
@@ -96,7 +96,6 @@ class Answers:
     ranked: Ints
     allowed: Ints
     relevant: Ints
-    mosaics: Ints
     near: Ints
 
     def __len__(self) -> int:

@@ -185,7 +185,6 @@ class Asker:
             ranked=np.array([sum(not hit.filled for hit in results.hits) for results in found], np.int64),
             allowed=np.array([int((mask & given).sum()) for mask in masks], np.int64),
             relevant=self._relevant(questions, masks, p, given.astype(np.int64)),
-            mosaics=np.array([len(query) for query in queries], np.int64),
             near=np.array([_near(results) for results in found], np.int64),
         )
 
@@ -225,7 +224,6 @@ class Asker:
             ranked=ranked,
             allowed=np.array([allowed_rows(self.store, mask) for mask in masks], np.int64),
             relevant=self._relevant(questions, masks, p, self.store.patches_per_slide),
-            mosaics=np.ones(n, np.int64),
             near=(ranked > 0).astype(np.int64),
         )
 

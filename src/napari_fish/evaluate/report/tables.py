@@ -103,7 +103,7 @@ def storage_lines(evaluation: Evaluation) -> list[tuple[str, str]]:
                 "Index",
                 f"{kept.index_per_patch:.0f} bytes a patch, {kept.index / slides / 1e3:.1f} kB a slide",
             ),
-            ("Truth (SQLite)", f"{kept.truth / slides / 1e3:.1f} kB a slide"),
+            ("Catalogue (SQLite)", f"{kept.truth / slides / 1e3:.1f} kB a slide"),
             ("Thumbnails", f"{kept.thumbnails / slides / 1e3:.1f} kB a slide"),
         ]
         if kept.codes:

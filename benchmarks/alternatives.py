@@ -94,7 +94,7 @@ def features_of(store: SnapshotStore) -> Floats:
     for number in range(len(store.slides)):
         record = store.slides[number]
         with open_slide(place_of(record.path, store.folder), mpp=record.mpp or 1.0) as slide:
-            for one in store.records(store.rows_of([number])):
+            for one in store.regions(store.rows_of([number])):
                 box = one.box
                 if record.mpp:
                     patch = slide.read(box.x, box.y, size, size, record.mpp * box.width / size)
@@ -130,9 +130,12 @@ def ranked_lists(archive: Archive, found: NDArray[np.int64], far: NDArray[np.int
     lengths = np.minimum(allowed.sum(axis=1), NEIGHBOURS)
     first = allowed & (np.cumsum(allowed, axis=1) <= NEIGHBOURS)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    lists = NeighbourLists(offsets, found[first], far[first].astype(np.int32))
+    rows = found[first]
+    lists = NeighbourLists(
+        offsets, rows, far[first].astype(np.int32), slides=archive.slides[rows].astype(np.int32)
+    )
     missing = float(lists.distances.max(initial=0)) + 1
-    order, _, _ = rank_without_labels(lists, archive.slides[lists.rows].astype(np.int32), missing)
+    order, _, _ = rank_without_labels(lists, missing)
     return [int(slide) for slide in order[:K]]
 
 

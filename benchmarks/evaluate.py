@@ -39,19 +39,18 @@ def make_database(folder: Path, slides: int) -> Path:
     dice, model = np.random.default_rng(0), BarcodeModel.synthetic()
     SqliteCatalogue.create(folder, words=WORDS, encoder="synthetic", weights_hash="0").close()
     with SnapshotStore(folder, writer=True) as store:
-        store.catalogue.begin_build()
-        for i in range(slides):
-            label = i // 2 % LABELS
-            family = label * 16 + dice.integers(0, 16, PATCHES)
-            store.catalogue.commit(
-                EncodedSlide(
-                    SlideRecord(f"s{i}", f"s{i}", f"p{i // 2}", diagnosis=f"label {label}"),
-                    np.sort(dice.integers(2 * 10**14, 6 * 10**14, PATCHES)),
-                    model.draw(PATCHES, i, family),
-                    np.zeros((PATCHES, 4), np.int32) + np.arange(PATCHES, dtype=np.int32)[:, None],
+        with store.catalogue.changing():
+            for i in range(slides):
+                label = i // 2 % LABELS
+                family = label * 16 + dice.integers(0, 16, PATCHES)
+                store.catalogue.commit(
+                    EncodedSlide(
+                        SlideRecord(f"s{i}", f"s{i}", f"p{i // 2}", diagnosis=f"label {label}"),
+                        np.sort(dice.integers(2 * 10**14, 6 * 10**14, PATCHES)),
+                        model.draw(PATCHES, i, family),
+                        np.zeros((PATCHES, 4), np.int32) + np.arange(PATCHES, dtype=np.int32)[:, None],
+                    )
                 )
-            )
-        store.catalogue.end_build()
         store.settle()
         store.calibration = calibrate(store)
     return folder

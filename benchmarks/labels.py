@@ -114,7 +114,7 @@ def measured(store: MemoryStore, within: bool, queries: int, threshold: int, see
     before, now, n, hits_counted = Tally(), Tally(), 0, 0
     fish, naive = VARIANTS["fish"], VARIANTS["fish-naive"]
     for number, lists, mask in lists_of(store, queries, within, threshold, seed):
-        hits = codes[store.slides_of(lists.rows)].astype(np.int64)
+        hits = codes[lists.slides].astype(np.int64)
         frequency = count_votes(lists, hits, np.ones(len(names)), naive)
         # A list of one label has no choice, one without a label that most of it carries no majority.
         several = (frequency.counts > 0).sum(axis=1) > 1

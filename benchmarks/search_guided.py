@@ -19,6 +19,7 @@ from napari_fish.index.guided.slide_rows import SlideRows
 from napari_fish.index.hamming import distances
 from napari_fish.search import Query, SearchParams, search
 from napari_fish.store import MemoryStore, SlideRecord, SlideTable
+from napari_fish.store.patch_rows import PatchRows
 
 BUNCH = 40
 # Queries whose true neighbours are looked for, and how many of each.
@@ -29,20 +30,18 @@ class ArchiveStore(MemoryStore):
     """A store over an archive that is already in order."""
 
     def __init__(self, archive: LatencyArchive) -> None:
-        segment = archive.segment
-        self.words, self.calibration, self._slides = segment.words, None, {}
-        self._segment, n = segment, len(archive.classes)
+        segment, n = archive.segment, len(archive.classes)
+        super().__init__(segment.words)
         self.slides = SlideTable(
             SlideRecord(f"s{i}", patient=f"p{i}", diagnosis=f"class {c}")
             for i, c in enumerate(archive.classes)
         )
         self.slides.numbered("patient"), self.slides.numbered("diagnosis"), self.slides.number("s0")
-        self.patches_per_slide = np.bincount(segment.slides, minlength=n)
-        self._row_keys = np.repeat(segment.keys, np.diff(segment.offsets))
-        self._boxes = np.zeros((len(segment), 4), np.int32)
-        by_slide = SlideRows.of(segment.slides)
-        self._by_slide, self._first = by_slide.rows, by_slide.first
-        self._guided, self._clustered = GuidedIndex(segment, by_slide=by_slide), None
+        boxes = np.zeros((len(segment), 4), np.int32)
+        self._rows = PatchRows(
+            (segment, Segment.empty(segment.words)), SlideRows.of(segment.slides), np.ones(n, np.bool_),
+            np.bincount(segment.slides, minlength=n), boxes.__getitem__, lambda: None,
+        )  # fmt: skip
 
 
 @njit(nogil=True, cache=True)

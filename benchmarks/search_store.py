@@ -22,8 +22,8 @@ from common import Row, claim, row, timed
 from realbarcodes import CACHE
 
 from napari_fish.search import Query, SearchParams, search
-from napari_fish.search.neighbours import exact_cost_ms
 from napari_fish.store import EncodedSlide, SlideRecord
+from napari_fish.store.request import Request
 from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from napari_fish.store.sqlite.schema import SCHEMA
@@ -168,7 +168,7 @@ def _asking(store: SnapshotStore, archive: LatencyArchive, n: int) -> list[Row]:
             rows += [one, row("store", n, f"{mode}, {what}, filter leaves 0.1 %", times["filtered"])]
             rows[-1] |= claim(ratio, "times unfiltered", 3)
             if mode == "exact":
-                guess = exact_cost_ms(len(store), patches, WORDS, 2)
+                guess = store.cost(Request(queries[0].barcodes, threads=2))
                 rows.append({
                     "part": "store", "patches": n, "what": f"auto's estimate for exact, {what}", "ms": guess,
                     "figure": round(guess / one["ms"], 2), "unit": "times what it took",
@@ -180,7 +180,11 @@ def _adding(folder: Path, archive: LatencyArchive, n: int) -> list[Row]:
     """Add slides, each durably, and see them from a program that had the database open; then undo it all."""
     dice = np.random.default_rng(9)
     added, seen, first = [], [], []
-    with SnapshotStore(folder, writer=True) as store, SnapshotStore(folder) as reader:
+    with (
+        SnapshotStore(folder, writer=True) as store,
+        SnapshotStore(folder) as reader,
+        store.catalogue.changing(),
+    ):
         generation, top = (
             store.catalogue.generation,
             int(store.catalogue.rows("SELECT max(number) FROM slides")[0][0]),
@@ -196,7 +200,9 @@ def _adding(folder: Path, archive: LatencyArchive, n: int) -> list[Row]:
                 archive.keys[at], noise, np.full((SLIDE, 4), BOX, np.int32),
             )  # fmt: skip
             clock = [time.perf_counter()]
-            store.commit(slide)
+            store.catalogue.commit(slide)
+            store.refresh()
+            store.save_delta()
             clock.append(time.perf_counter())
             assert reader.refresh()
             clock.append(time.perf_counter())

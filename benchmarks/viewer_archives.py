@@ -39,7 +39,7 @@ def large_archive(database: Path, folder: Path, patches: int) -> Path:
         alive = np.flatnonzero(source.slides.alive)
         rows = np.concatenate([source.rows_of([int(i)]) for i in alive])
         keys, codes = source.encoded(rows)
-        found = source.records(rows)
+        found = source.regions(rows)
         boxes = np.array([one.box for one in found], np.int32)
         owner = np.array([one.slide for one in found])
         records = {int(i): source.slides[int(i)] for i in alive}
@@ -49,32 +49,31 @@ def large_archive(database: Path, folder: Path, patches: int) -> Path:
             parameters=truth.parameters,
         ).close()  # fmt: skip
     with SnapshotStore(folder, writer=True) as store:
-        store.catalogue.begin_build()
-        for number in range(patches // PATCHES_PER_SLIDE):
-            one = int(alive[number % len(alive)])
-            own = np.flatnonzero(owner == one)
-            chosen = dice.choice(own, PATCHES_PER_SLIDE)
-            flips = np.packbits(
-                dice.random((PATCHES_PER_SLIDE, truth.words * 64)) < FLIPPED, axis=1, bitorder="little"
-            ).view(np.uint64)
-            record = records[one]
-            place = (database.parent / record.path).resolve()
-            record = replace(
-                record, slide=f"{number}-{record.slide}", patient=f"patient {number}", path=str(place),
-                content_hash=f"{record.content_hash}-{number}",
-            )  # fmt: skip
-            jitter = dice.integers(-(10**9), 10**9, PATCHES_PER_SLIDE)
-            places = boxes[chosen] + np.array([1, 0, 0, 0]) * np.arange(PATCHES_PER_SLIDE)[:, None]
-            store.commit(
-                EncodedSlide(
-                    record,
-                    np.maximum(keys[chosen] + jitter, 0),
-                    codes[chosen] ^ flips,
-                    places.astype(np.int32),
+        with store.catalogue.changing():
+            for number in range(patches // PATCHES_PER_SLIDE):
+                one = int(alive[number % len(alive)])
+                own = np.flatnonzero(owner == one)
+                chosen = dice.choice(own, PATCHES_PER_SLIDE)
+                flips = np.packbits(
+                    dice.random((PATCHES_PER_SLIDE, truth.words * 64)) < FLIPPED, axis=1, bitorder="little"
+                ).view(np.uint64)
+                record = records[one]
+                place = (database.parent / record.path).resolve()
+                record = replace(
+                    record, slide=f"{number}-{record.slide}", patient=f"patient {number}", path=str(place),
+                    content_hash=f"{record.content_hash}-{number}",
+                )  # fmt: skip
+                jitter = dice.integers(-(10**9), 10**9, PATCHES_PER_SLIDE)
+                places = boxes[chosen] + np.array([1, 0, 0, 0]) * np.arange(PATCHES_PER_SLIDE)[:, None]
+                store.catalogue.commit(
+                    EncodedSlide(
+                        record,
+                        np.maximum(keys[chosen] + jitter, 0),
+                        codes[chosen] ^ flips,
+                        places.astype(np.int32),
+                    )
                 )
-            )
         store.settle()
-        store.refresh()
         store.calibration = calibrate(store)
     return folder
 

@@ -40,6 +40,8 @@ def _databases(folder: Path) -> Iterator[Path]:
     with SnapshotStore(path, writer=True) as store:
         for i, slide in enumerate(_encoded_slides()):
             store.catalogue.commit(slide)
+            store.refresh()
+            store.save_delta()
             pictures.save(slide.record.slide, b"jpeg", slide.boxes.tolist(), [b"jpeg"] * len(slide.boxes))
             save_codes(path, slide.record.slide, _codes(len(slide.keys)))
             if i + 1 == SLIDES:

@@ -101,7 +101,7 @@ def test_thumbnails_of_slides_and_mosaics_are_kept(tiny_home: Path) -> None:
     assert kept is not None
     with SnapshotStore(tiny_home / "a b.fish") as store:
         number = store.slides.number(NAMES[0])
-        boxes = {record.box for record in store.records(store.rows_of([number]))}
+        boxes = {record.box for record in store.regions(store.rows_of([number]))}
     pictures = dict(kept.patches(NAMES[0]))
     assert set(pictures) == boxes
     assert {Image.open(BytesIO(jpeg)).size for jpeg in pictures.values()} == {(128, 128)}
@@ -370,7 +370,7 @@ def test_patches_have_the_scale_of_the_encoder_in_builds_and_in_questions(tmp_pa
     assert not database.exists()
     build(slides, database, params=BuildParams(preset="default"), encoder=coarse)
     with SnapshotStore(database) as store:
-        boxes = {record.box[2:] for record in store.records(store.rows_of([0]))}
+        boxes = {record.box[2:] for record in store.regions(store.rows_of([0]))}
         mosaic, _ = recorded_mosaic(store.catalogue)
     assert boxes == {(512, 512)}, "1024 px of 1 µm are 512 px of 2 µm"
     with open_slide(slides / "a.tif") as slide:

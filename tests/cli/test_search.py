@@ -252,3 +252,20 @@ def test_a_mask_with_a_box_with_several_queries_or_of_an_image_is_an_error_that_
     assert code == 1 and "one patch" in err
     code, _, err = run(capsys, "search", database, query, "--mask", tmp_path / "no.png")
     assert code == 1 and "no such mask file" in err
+
+
+@pytest.mark.parametrize("mode", ["guided", "released"])
+def test_the_papers_tree_gives_the_answers_of_sorted_keys(database: Path, capsys, mode: str) -> None:
+    asked = ("search", database, f"id:{NAMES[0]}", "--mode", mode, "--threshold", 400, "--json")
+    on_keys, on_tree = (
+        json.loads(run(capsys, *asked, "--index", index)[1])["results"] for index in ("sorted", "veb")
+    )
+    assert on_keys == on_tree != []
+
+
+@pytest.mark.parametrize("wrong", [("--index", "veb"), ("--index", "hash", "--mode", "guided")])
+def test_an_index_that_the_mode_does_not_walk_along_is_wrong_usage(
+    database: Path, capsys, wrong: tuple[str, ...]
+) -> None:
+    code, _, said = run(capsys, "search", database, f"id:{NAMES[0]}", *wrong)
+    assert code == 2 and "index" in said

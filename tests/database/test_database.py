@@ -21,6 +21,7 @@ from napari_fish.store import EncodedSlide, MemoryStore, SlideRecord
 from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from tests.building.test_build import NAMES
+from tests.search.archives import commit
 from tests.slides.conftest import write_image, write_ome_tiff, write_tiff
 from tests.tiny import (
     KINDS,
@@ -91,11 +92,9 @@ def test_equal_keys_of_one_slide_keep_the_order_of_its_mosaic(tmp_path: Path) ->
     ]
     SqliteCatalogue.create(tmp_path / "a.fish", words=2, encoder="x", weights_hash="0").close()
     with SnapshotStore(tmp_path / "a.fish", writer=True) as disk:
-        for slide in made[:2]:
-            disk.commit(slide)
+        commit(disk, *made[:2])
         disk.compact()
-        for slide in made[2:]:  # these stay outside the main part
-            disk.commit(slide)
+        commit(disk, *made[2:])  # these stay outside the main part
         for store in (disk, MemoryStore(2, made)):
             for i, slide in enumerate(made):
                 keys, barcodes = store.encoded(store.patch_rows(i))
@@ -329,8 +328,8 @@ def test_a_slide_that_is_replaced_during_a_search_is_looked_for_again(
 
         def replaced_meanwhile(*arguments: Any) -> Any:
             if slides:
-                writer.commit(slides.pop())
-                writer.commit(slides.pop(0))
+                truth.commit(slides.pop())
+                truth.commit(slides.pop(0))
             return find_neighbours(*arguments)
 
         monkeypatch.setattr(engine, "find_neighbours", replaced_meanwhile)

@@ -26,8 +26,8 @@ from napari_fish.evaluate.params import Way
 from napari_fish.evaluate.speed import growing, noisy_copies
 from napari_fish.evaluate.values import Times
 from napari_fish.search import Query, SearchParams, search
-from napari_fish.search.neighbours import exact_cost_ms
 from napari_fish.store import MemoryStore
+from napari_fish.store.array_store import exact_cost_ms
 from napari_fish.store.snapshot.store import SnapshotStore
 from tests.evaluate.conftest import N, make_database
 from tests.search.archives import DIAGNOSES, demo_slides
@@ -361,6 +361,7 @@ def test_speed_is_measured_over_growing_parts(memory: MemoryStore) -> None:
     assert all(row.patch.median > 0 and row.slide is not None for row in found.speed)
     whole = {row.mode: row.recall for row in found.speed if row.mosaics == 96}
     assert whole["exact"].recall == 1.0 and whole["guided"].queries > 50
+    assert whole["guided (veb)"] == whole["guided"]
 
 
 def test_times_over_growing_parts_are_kept(
@@ -377,7 +378,7 @@ def test_a_single_mosaic_is_any_of_its_slide(memory: MemoryStore, monkeypatch: p
 
     def note(part: MemoryStore, queries: list[Query], *_: object) -> list[Times]:
         asked.extend(bool(np.isin(query.keys, lowest).all()) for query in queries if len(query) == 1)
-        return [Times(1.0, 1.0, 1.0, 1)] * 4
+        return [Times(1.0, 1.0, 1.0, 1)] * 5
 
     lowest = [memory.encoded(memory.rows_of([i]))[0].min() for i in range(N)]
     monkeypatch.setattr("napari_fish.evaluate.speed.time_searches", note)

@@ -96,9 +96,7 @@ def test_all_agree(
         alone = [
             index.search(keys[i : i + 1], archive.barcodes[row], p, mask=mask) for i, row in enumerate(asked)
         ]
-    tree = VebIndex(words)
-    tree.add(archive.keys, archive.barcodes, archive.slides)
-    slow = tree.search(keys, archive.barcodes[asked], p, mask=mask)
+    tree = VebIndex(main, delta).search(keys, archive.barcodes[asked], p, mask=mask, threads=2)
 
     for i, row in enumerate(asked.tolist()):
         expected, walks_cut = reference.guided(
@@ -114,9 +112,9 @@ def test_all_agree(
             every=p.every_patch,
             skips=p.skips,
         )
-        assert pairs(slow, i) == expected
         assert pairs(fast, i, order) == pairs(by_list, i, order) == pairs(alone[i], 0, order) == expected
-        assert slow.cut[i] == fast.cut[i] == by_list.cut[i] == alone[i].cut[0] == walks_cut
+        assert pairs(tree, i, order) == expected
+        assert tree.cut[i] == fast.cut[i] == by_list.cut[i] == alone[i].cut[0] == walks_cut
 
 
 def test_of_several_masks_those_that_leave_few_rows_are_listed(archive: Archive, segment: Segment) -> None:
@@ -134,17 +132,6 @@ def test_of_several_masks_those_that_leave_few_rows_are_listed(archive: Archive,
     slow = GuidedIndex(segment).search(*asked, mask=masks, which=which)
     assert fast.rows.tolist() == slow.rows.tolist() and fast.cut.tolist() == slow.cut.tolist()
     assert fast.cut.any() and fast.lengths[which == 0].any() and fast.lengths[which == 3].any()
-
-
-def test_a_tree_filled_one_mosaic_at_a_time_finds_the_same(archive: Archive, segment: Segment) -> None:
-    tree = VebIndex(4)
-    for key, code, slide in zip(archive.keys[:300], archive.barcodes, archive.slides, strict=False):
-        tree.add([key], code, [slide])
-    part, order = Segment.from_rows(archive.keys[:300], archive.barcodes[:300], archive.slides[:300])
-    found = GuidedIndex(part).search(archive.keys[:20], archive.barcodes[:20])
-    assert found.lengths.sum() > 20
-    for i in range(20):
-        assert pairs(found, i, order) == pairs(tree.search(archive.keys[i : i + 1], archive.barcodes[i]), 0)
 
 
 def test_an_indexed_mosaic_finds_itself_in_the_paper_but_not_in_the_released_program() -> None:
@@ -254,8 +241,7 @@ def test_a_released_seed_below_zero_is_walked_forward_from_the_smallest_key(smal
     keys = np.array([smallest, 10_000, 20_000], np.int64)
     barcodes, slides = np.zeros((3, 1), np.uint64), np.arange(3, dtype=np.int32)
     main, _ = Segment.from_rows(keys, barcodes, slides)
-    tree = VebIndex(1)
-    tree.add(keys, barcodes, slides)
+    tree = VebIndex(main)
     released = GuidedParams("released", step=15_500, steps=2, limit=1)
     for found in (
         GuidedIndex(main).search([15_000], barcodes[:1], released),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from napari_fish.store import EncodedSlide, SlideRecord
+from napari_fish.store import EncodedSlide, MemoryStore, SlideRecord, SlideTable
+from napari_fish.store.snapshot.store import SnapshotStore
 
 DIAGNOSES = ("KIRC", "KIRP", "BLCA", "PRAD")
 
@@ -33,3 +35,18 @@ def demo_slides(
             centres[kind] ^ (flips[0] & flips[1] & flips[2]),
             np.column_stack([1024 * np.arange(patches), np.full((patches, 3), 1024)]).astype(np.int32),
         )
+
+
+def commit(store: SnapshotStore, *slides: EncodedSlide) -> None:
+    """Add slides one by one, each shown at once and kept as a delta."""
+    for slide in slides:
+        store.catalogue.commit(slide)
+        store.refresh()
+        store.save_delta()
+
+
+def remove(store: MemoryStore, gone: Sequence[int]) -> None:
+    """Remove slides, given by number, from a store in memory as databases do: their rows are still there."""
+    alive = ~np.isin(np.arange(len(store.slides)), gone)
+    store.slides = SlideTable(store.slides.records, alive)
+    store._rows = replace(store._rows, alive=alive, counts=np.where(alive, store.patches_per_slide, 0))

@@ -27,5 +27,5 @@ def query(store: MemoryStore) -> Query:
     """The first slide of the store, as a query."""
     rows = store.rows_of([0])
     keys, barcodes = store.encoded(rows)
-    boxes = np.array([record.box for record in store.records(rows)], np.int32)
+    boxes = np.array([record.box for record in store.regions(rows)], np.int32)
     return Query("slide 0", keys, barcodes, boxes, slide="s0", patient="p0")

@@ -16,8 +16,8 @@ from napari_fish.search import Query, SearchParams, search, search_many
 from napari_fish.search import neighbours as rooms
 from napari_fish.search.calibrate import calibrate
 from napari_fish.search.params import MODES, RANKINGS
-from napari_fish.store import MemoryStore, SlideTable
-from tests.search.archives import demo_slides
+from napari_fish.store import MemoryStore, patch_rows
+from tests.search.archives import demo_slides, remove
 
 GONE = (4, 21)
 _FILTERS = ((), ("diagnosis!=PRAD",), ("diagnosis=KIRC", "diagnosis=BLCA"), ("stain=PAS", "site=kidney"))
@@ -29,17 +29,15 @@ def archive() -> MemoryStore:
     made = MemoryStore(4, demo_slides(np.random.default_rng(0)))
     made.calibration = replace(calibrate(made, pairs=5000), threshold=60)
     made.train_clusters(ClusterParams(clusters=20))
-    alive = ~np.isin(np.arange(len(made.slides)), GONE)
-    made.slides = SlideTable(made.slides.records, alive)
-    made.patches_per_slide = np.where(alive, made.patches_per_slide, 0)
+    remove(made, GONE)
     return made
 
 
 def query_of(store: MemoryStore, slide: int, patches: int, known: str) -> Query:
     """Make a query of a slide's first patches, of which slide and patient are known or not."""
-    rows = store.rows_of([slide])[:patches]
+    rows = np.sort(store.patch_rows(slide))[:patches]
     keys, barcodes = store.encoded(rows)
-    boxes = np.array([record.box for record in store.records(rows)], np.int32)
+    boxes = np.array([record.box for record in store.regions(rows)], np.int32)
     names = {"slide": f"s{slide}"} if known == "slide" else {"patient": f"P{slide // 2}"} if known else {}
     return Query(f"query {slide}", keys, barcodes, boxes, **names)
 
@@ -78,7 +76,7 @@ def test_a_batch_gives_what_its_queries_give_alone(
     entries: int,
 ) -> None:
     queries = [query_of(archive, *one) for one in wanted]
-    with patch.object(rooms, "FEW_ROWS", few):
+    with patch.object(rooms, "FEW_ROWS", few), patch.object(patch_rows, "FEW_ROWS", few):
         alone = [search(archive, query, params) for query in queries]
         with patch.object(rooms, "PASS_PATCHES", patches), patch.object(rooms, "PASS_MASKS", entries):
             together = search_many(archive, queries, params)
@@ -93,8 +91,8 @@ def test_a_batch_in_mode_exact_reads_the_archive_once(archive: MemoryStore) -> N
     queries = [query_of(archive, i, 25, "slide") for i in range(0, 40, 3)]
     params = SearchParams(mode="exact", fill=False)
     with (
-        patch.object(rooms, "FEW_ROWS", 10),
-        patch.object(archive, "blocks", wraps=archive.blocks) as read,
+        patch.object(patch_rows, "FEW_ROWS", 10),
+        patch.object(patch_rows, "exact_neighbours", wraps=patch_rows.exact_neighbours) as read,
     ):
         search_many(archive, queries, params)
         assert read.call_count == 1
@@ -106,8 +104,8 @@ def test_a_batch_in_mode_exact_reads_the_archive_once(archive: MemoryStore) -> N
 def test_rows_that_no_query_of_a_batch_wants_may_hold_anything(archive: MemoryStore) -> None:
     """A store need not fetch them."""
     dice = np.random.default_rng(1)
-    block = next(iter(archive.blocks(None)))
-    codes, slides = block.codes[:], block.slides  # type: ignore[index]
+    main = archive._rows.parts[0]
+    codes, slides = main.codes[:], main.slides
     masks = dice.random((3, len(archive.slides))) < 0.2
     queries, which = dice.integers(0, 2**64, (9, 4), np.uint64), np.arange(9) % 3
     spoiled = codes.copy()

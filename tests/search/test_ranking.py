@@ -22,22 +22,22 @@ hit_lists = st.lists(
 labels = st.lists(st.integers(-1, 3), min_size=N_SLIDES, max_size=N_SLIDES)
 
 
-def lists_of(results: list[reference.Hits]) -> tuple[NeighbourLists, np.ndarray]:
+def lists_of(results: list[reference.Hits]) -> NeighbourLists:
     offsets = np.cumsum([0, *map(len, results)]).astype(np.int64)
     flat = [hit for hits in results for hit in hits]
     distances = np.array([d for d, _ in flat], np.int32)
     slides = np.array([s for _, s in flat], np.int32)
-    return NeighbourLists(offsets, np.arange(len(flat)), distances), slides
+    return NeighbourLists(offsets, np.arange(len(flat)), distances, slides=slides)
 
 
 def rank(
     results: list[reference.Hits], of_slide: list[int], variant: Variant, threshold: float = 20
 ) -> Ranked:
-    hits, slides = lists_of(results)
+    hits = lists_of(results)
     codes = np.array(of_slide, np.int32)
     n = int(codes.max(initial=-1)) + 1
     weights = label_weights(np.bincount(codes[codes >= 0], minlength=n), 10)
-    return rank_slides(hits, slides, codes, weights, variant, threshold)
+    return rank_slides(hits, codes, weights, variant, threshold)
 
 
 @pytest.mark.parametrize("name", list(VARIANTS))
@@ -130,8 +130,8 @@ def test_unlabelled_hits_keep_their_position_and_vote_for_nothing() -> None:
 @settings(max_examples=60, deadline=None)
 @given(results=hit_lists)
 def test_ranking_without_labels_is_the_median_of_minima(results: list[reference.Hits]) -> None:
-    hits, slides = lists_of(results)
-    order, medians, _ = rank_without_labels(hits, slides, missing=31)
+    hits = lists_of(results)
+    order, medians, _ = rank_without_labels(hits, missing=31)
     used = [dict(reversed([(slide, d) for d, slide in one])) for one in results]
     expected = {
         slide: float(np.median([one.get(slide, 31) for one in used]))
@@ -142,6 +142,6 @@ def test_ranking_without_labels_is_the_median_of_minima(results: list[reference.
 
 
 def test_a_mosaic_that_counts_more_moves_the_median() -> None:
-    hits, slides = lists_of([[(1, 0), (9, 1)], [(1, 1), (9, 0)], [(1, 1), (9, 0)]])
-    assert rank_without_labels(hits, slides, 31)[0].tolist() == [1, 0]
-    assert rank_without_labels(hits, slides, 31, np.array([4.0, 1.0, 1.0]))[0].tolist() == [0, 1]
+    hits = lists_of([[(1, 0), (9, 1)], [(1, 1), (9, 0)], [(1, 1), (9, 0)]])
+    assert rank_without_labels(hits, 31)[0].tolist() == [1, 0]
+    assert rank_without_labels(hits, 31, np.array([4.0, 1.0, 1.0]))[0].tolist() == [0, 1]

@@ -8,11 +8,11 @@ import pytest
 from napari_fish.errors import FishError
 from napari_fish.index import ClusterParams
 from napari_fish.search import Query, SearchParams, measure_recall, search
-from napari_fish.search.calibrate import calibrate, living_rows
+from napari_fish.search.calibrate import calibrate
 from napari_fish.search.filters import exclusion_mask, slide_mask
 from napari_fish.search.params import MODES, Mode
 from napari_fish.store import MemoryStore, SlideRecord, SlideTable
-from tests.search.archives import demo_slides
+from tests.search.archives import demo_slides, remove
 
 GONE = (2, 3, 8, 9, 17)
 
@@ -22,10 +22,7 @@ def thinned() -> MemoryStore:
     """The store of the other tests, some slides removed but their rows still there."""
     store = MemoryStore(4, demo_slides(np.random.default_rng(0)))
     store.train_clusters(ClusterParams(clusters=20))
-    alive = np.ones(len(store.slides), np.bool_)
-    alive[list(GONE)] = False
-    store.slides = SlideTable(store.slides.records, alive)
-    store.patches_per_slide = np.where(alive, store.patches_per_slide, 0)
+    remove(store, GONE)
     return store
 
 
@@ -63,7 +60,7 @@ def test_no_mode_returns_a_removed_slide(thinned: MemoryStore, query: Query, mod
 
 
 def test_random_pairs_and_samples_are_of_slides_that_are_there(thinned: MemoryStore) -> None:
-    rows = living_rows(thinned)
+    rows = thinned.rows_of(np.arange(40))
     assert len(rows) == 25 * 35 and not np.isin(thinned.slides_of(rows), GONE).any()
     without = MemoryStore(
         4, (s for i, s in enumerate(demo_slides(np.random.default_rng(0))) if i not in GONE)

@@ -47,7 +47,7 @@ def test_a_match_names_the_regions_and_their_true_distance(store: MemoryStore, q
     for hit in results.hits:
         assert hit.matches and len(hit.matches) <= 10
         for match in hit.matches:
-            (record,) = store.records([match.row])
+            (record,) = store.regions([match.row])
             assert store.slides[record.slide].slide == hit.slide
             assert record.box == match.hit_box
             assert tuple(query.boxes[match.query_index]) == match.query_box
@@ -110,7 +110,7 @@ def true_medians(store: MemoryStore, query: Query) -> dict[str, float]:
     """Return the median over query patches of the distance of each slide's nearest patch, by the book."""
     found = {}
     for number, record in enumerate(store.slides):
-        far = distance_matrix(query.barcodes, store.barcodes(store.rows_of([number])))
+        far = distance_matrix(query.barcodes, store.encoded(store.rows_of([number]))[1])
         found[record.slide] = float(np.median(far.min(axis=1)))
     return found
 
@@ -298,19 +298,6 @@ def test_recall_is_that_among_the_slides_the_filters_allow(store: MemoryStore) -
     assert measure_recall(store, SearchParams(mode="exact"), within="site", queries=40) == both
     kidney_within = SearchParams(mode="exact", where=("site=kidney",))
     assert measure_recall(store, kidney_within, within="site", queries=40) == kidney
-
-
-def test_two_stores_of_the_same_slides_share_a_digest() -> None:
-    slides = list(demo_slides(np.random.default_rng(5), n=6))
-    one, two = MemoryStore(4, slides), MemoryStore(4, slides[:2])
-    assert one.digest() != two.digest()
-    for slide in reversed(slides):
-        two.commit(slide)
-    assert one.digest() == two.digest()
-    two.remove("s3")
-    assert one.digest() != two.digest() and len(two) == len(one) - 25
-    with pytest.raises(DatabaseError, match="s3"):
-        two.remove("s3")
 
 
 @pytest.mark.parametrize("patches", [1, 30])

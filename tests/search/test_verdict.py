@@ -122,7 +122,7 @@ def test_regions_that_join_a_query_are_named_in_their_order(store: MemoryStore, 
     assert len(feedback.added) == len(grown) - len(query) > 0
     places = {
         (store.slides[record.slide].slide, record.box): record.row
-        for record in store.records(range(len(store)))
+        for record in store.regions(range(len(store)))
     }
     rows = [places[one] for one in feedback.added]
     assert np.array_equal(store.encoded(rows)[1], grown.barcodes[len(query) :])

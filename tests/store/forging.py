@@ -9,7 +9,14 @@ from pathlib import Path
 
 from napari_fish.store import EncodedSlide
 from napari_fish.store.snapshot.store import SnapshotStore
-from tests.store.test_store import create
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
+from tests.search.archives import commit
+
+
+def create(folder: Path) -> Path:
+    """Make an empty database."""
+    SqliteCatalogue.create(folder, words=4, encoder="fish-lite", weights_hash="abc").close()
+    return folder
 
 
 def database_of(
@@ -17,12 +24,10 @@ def database_of(
 ) -> Path:
     """Make a database of some slides; with those that came later, the others are in the main part of its snapshot."""
     with SnapshotStore(create(folder), writer=True) as store:
-        for slide in slides:
-            store.commit(slide)
+        commit(store, *slides)
         if later is not None:
             store.compact()
-        for slide in later or ():
-            store.commit(slide)
+        commit(store, *(later or ()))
     return folder
 
 

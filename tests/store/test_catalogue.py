@@ -32,13 +32,12 @@ import numpy as np
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from tests.search.archives import demo_slides
 truth = SqliteCatalogue.open(Path(sys.argv[1]))
-truth.begin_build()
 have = {record.slide for _, record in truth.slides()}
-for slide in demo_slides(np.random.default_rng(0), n=60, patches=100):
-    if slide.record.slide not in have:
-        truth.commit(slide)
-        print(slide.record.slide, flush=True)
-truth.end_build()
+with truth.changing():
+    for slide in demo_slides(np.random.default_rng(0), n=60, patches=100):
+        if slide.record.slide not in have:
+            truth.commit(slide)
+            print(slide.record.slide, flush=True)
 """
 
 
@@ -190,10 +189,9 @@ def test_a_database_is_not_made_over_another(truth: SqliteCatalogue) -> None:
 
 
 def test_a_finished_build_is_one_file(truth: SqliteCatalogue, slides: list[EncodedSlide]) -> None:
-    truth.begin_build()
-    truth.commit(slides[0])
-    assert (truth.folder / (FILE + "-wal")).exists()
-    truth.end_build()
+    with truth.changing():
+        truth.commit(slides[0])
+        assert (truth.folder / (FILE + "-wal")).exists()
     assert [p.name for p in truth.folder.iterdir()] == [FILE]
 
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from napari_fish.index import ClusterParams
 from napari_fish.search.params import Mode
+from napari_fish.store.request import Request
 from napari_fish.store.snapshot import files as snapshot_module
 from napari_fish.store.snapshot.files import PartWriter, first_damaged, open_part, verify_part
 from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
+from tests.store.conformance import SLIDES, answers, answers_in_memory
 from tests.store.forging import database_of
-from tests.store.test_store import SLIDES, answers, answers_in_memory
 
 Arrays = dict[str, np.ndarray]
 READING_CELLS_AND_KEYS: tuple[Mode, ...] = ("clustered", "guided")
@@ -180,8 +180,8 @@ def test_the_forged_databases_that_ended_the_process_are_searched(
         path.chmod(0o755)
     (tmp_path / "x.fish").chmod(0o755)
     with SnapshotStore(tmp_path / "x.fish") as store:
-        barcodes = store.barcodes(store.rows_of([0]))
-        found = store.clustered(barcodes, ClusterParams(), None, k=5, radius=None)
+        barcodes = store.encoded(store.rows_of([0]))[1]
+        found = store.nearest(Request(barcodes, "clustered", k=5))
         assert all(near[0] == 0 for _, near in found)
     with SnapshotStore(tmp_path / "x.fish", writer=True) as store:
         assert store.verify() == []
@@ -266,9 +266,9 @@ def test_damage_that_is_found_beside_a_search_leaves_the_rows_of_that_search_wha
         truth.remove([SLIDES[0].record.slide])
     with SnapshotStore(damaged_between_blocks) as store:
         rows = store.rows_of([1, 5])
-        before = store.records(rows)
+        before = store.regions(rows)
         store.read_through()
-        assert store.records(rows) == before
+        assert store.regions(rows) == before
         assert len(store) > store.patches_per_slide.sum()
         assert store.refresh()
         assert len(store) == store.patches_per_slide.sum()

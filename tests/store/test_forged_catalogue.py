@@ -11,8 +11,8 @@ from napari_fish.database import open_database
 from napari_fish.database.inspection import inspect_database
 from napari_fish.errors import DatabaseError, FishError
 from napari_fish.store.snapshot.store import SnapshotStore
+from tests.store.conformance import SLIDES
 from tests.store.forging import database_of, execute
-from tests.store.test_store import SLIDES
 
 FORGED = [
     "UPDATE encoder SET words = 4611686018427387904",

@@ -14,7 +14,9 @@ from napari_fish.errors import DatabaseError
 from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from tests.building.test_faults import mounted
-from tests.store.test_store import SLIDES, answers, answers_in_memory, create
+from tests.search.archives import commit
+from tests.store.conformance import SLIDES, answers, answers_in_memory
+from tests.store.forging import create
 
 # A small cache makes SQLite write pages before the end of the change, as a large change does.
 REMOVING = """
@@ -37,8 +39,7 @@ def interrupted(tmp_path: Path) -> Path:
     """Return a database in which the removal of all slides was begun."""
     folder = create(tmp_path / "a ü.fish")
     with SnapshotStore(folder, writer=True) as store:
-        for slide in SLIDES[:6]:
-            store.commit(slide)
+        commit(store, *SLIDES[:6])
     killed = subprocess.run([sys.executable, "-c", REMOVING, str(folder)], check=False)
     assert killed.returncode == -signal.SIGKILL and (folder / "fish.sqlite-journal").stat().st_size
     return folder

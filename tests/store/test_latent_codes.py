@@ -14,7 +14,9 @@ import zarr
 from napari_fish.errors import DatabaseError
 from napari_fish.store.latent_codes import FOLDER, has_codes, read_codes, save_codes
 from napari_fish.store.snapshot.store import SnapshotStore
-from tests.store.test_store import SLIDES, create
+from tests.search.archives import commit
+from tests.store.conformance import SLIDES
+from tests.store.forging import create
 
 CODES = np.random.default_rng(0).integers(0, 128, (12, 64, 64), np.uint8)
 
@@ -97,7 +99,7 @@ def test_codes_kept_without_a_digest_are_read(array: Path, tmp_path: Path) -> No
 def test_verify_reads_the_codes(tmp_path: Path) -> None:
     folder = create(tmp_path / "x.fish")
     with SnapshotStore(folder, writer=True) as store:
-        store.commit(SLIDES[0])
+        commit(store, SLIDES[0])
         name = SLIDES[0].record.slide
         save_codes(folder, name, CODES[: len(SLIDES[0].keys)])
         assert store.verify() == []

@@ -16,7 +16,7 @@ from napari_fish.store.opening import (
     pictures_to_write,
     sizes_of,
 )
-from tests.store.test_store import SLIDES
+from tests.store.conformance import SLIDES
 
 FACTS = Facts(
     "fish-lite", "abc", 4, preset="paper", mosaic={"patch": 256}, version="1", paper_barcodes=True, bundle="../x"

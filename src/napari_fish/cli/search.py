@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from napari_fish.search.recall import Recall
 
 
-@takes(SearchParams, "k", "mode", "ranking", "target", "threshold", "where")
+@takes(SearchParams, "k", "mode", "index", "ranking", "target", "threshold", "where")
 def search(
     database: Annotated[Path, typer.Argument(help="The database, NAME.fish.")],
     queries: Annotated[

@@ -224,7 +224,7 @@ class Database:
         """Ask with what the database has of one of its slides."""
         rows = self.store.patch_rows(number)
         keys, barcodes = self.store.encoded(rows)
-        boxes = np.array([one.box for one in self.store.records(rows)], np.int32).reshape(-1, 4)
+        boxes = np.array([one.box for one in self.store.regions(rows)], np.int32).reshape(-1, 4)
         query = Query(
             record.name or record.slide, keys, barcodes, boxes, slide=record.slide, patient=record.patient
         )

@@ -57,13 +57,13 @@ def choose_examples(
     def example(i: int) -> Example:
         row = int(questions.rows[i])
         rows = source.patch_rows(int(questions.slides[i])) if row < 0 else np.array([row])
-        (where,) = source.records(rows[[max(int(answers.asked[i, 0]), 0)]])
+        (where,) = source.regions(rows[[max(int(answers.asked[i, 0]), 0)]])
         hits = []
         for j in range(int(answers.found(k)[i])):
             number, row = int(answers.slides[i, j]), int(answers.rows[i, j])
             record, label, picture = store.slides[number], int(of_slide[number]), None
             if row >= 0:
-                (place,) = store.records(np.array([row]))
+                (place,) = store.regions(np.array([row]))
                 picture = pictures[1](record.slide, place.box)
             named = questions.labels[label] if label >= 0 else ""
             hits.append((record.name or record.slide, named, float(answers.distances[i, j]), picture))

@@ -14,6 +14,7 @@ from napari_fish.evaluate.asking.answers import Questions
 from napari_fish.evaluate.asking.questions import queries_of
 from napari_fish.evaluate.values import SpeedRow, Storage, Times
 from napari_fish.index.clustered.params import ClusterParams
+from napari_fish.index.guided.params import Index
 from napari_fish.names import Mode
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.engine import search
@@ -35,7 +36,9 @@ AUGMENTED = (10, 100)
 NOISE = 0.05
 #: How rows of databases with noisy copies are called.
 COPIES = "copies"
-_MODES: tuple[Mode, ...] = ("exact", "clustered", "guided", "released")
+_WAYS: tuple[tuple[Mode, Index], ...] = (
+    ("exact", "sorted"), ("clustered", "sorted"), ("guided", "sorted"), ("guided", "veb"), ("released", "sorted")
+)  # fmt: skip
 
 
 def time_searches(
@@ -184,15 +187,15 @@ def noisy_copies(
 def _taken(store: Store, number: int) -> EncodedSlide:
     rows = store.rows_of([number])
     keys, barcodes = store.encoded(rows)
-    boxes = np.array([record.box for record in store.records(rows)], np.int32).reshape(-1, 4)
+    boxes = np.array([record.box for record in store.regions(rows)], np.int32).reshape(-1, 4)
     return EncodedSlide(store.slides[number], keys, barcodes, boxes)
 
 
 def _each_mode(store: Store, params: SearchParams) -> list[SearchParams]:
-    """Return every mode with the threshold it has in the whole database: parts and copies of it have none of their own."""
+    """Return every way with the threshold it has in the whole database: parts and copies of it have none of their own."""
     return [
-        replace(params, mode=mode, threshold=threshold_of(store, params.threshold, mode)[0])
-        for mode in _MODES
+        replace(params, mode=mode, index=index, threshold=threshold_of(store, params.threshold, mode)[0])
+        for mode, index in _WAYS
     ]
 
 
@@ -213,8 +216,9 @@ def _rows(
     for way, one, many in zip(ways, patch, whole, strict=True):
         stop_if_asked(should_stop, "the evaluation was stopped.")
         recall = measure_recall(store, way, seed=seed)
+        name = way.mode if way.index == "sorted" else f"{way.mode} ({way.index})"
         yield SpeedRow(
-            what=what, slides=slides, mosaics=len(store), mode=way.mode, patch=one, slide=many, recall=recall
+            what=what, slides=slides, mosaics=len(store), mode=name, patch=one, slide=many, recall=recall
         )
 
 

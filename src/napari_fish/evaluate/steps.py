@@ -144,14 +144,14 @@ class Run:
         common: dict[str, Any] = {"seed": p.seed, "should_stop": self.should_stop}
         if p.speed:
             made = growing(self.store, self.questions, self.source, search, **common)
-            rows += self._timed("speed", made, 20)
+            rows += self._timed("speed", made, 25)
         if p.augment:
             if self.store.catalogue is None:
                 raise FishError("Copies with noise need a database on disk that keeps its latent codes.")
             made = augmented(
                 self.store, self.store.catalogue.folder, self.questions, self.source, search, **common
             )
-            rows += self._timed("augment", made, 12)
+            rows += self._timed("augment", made, 15)
         return rows
 
     def _timed(self, what: str, rows: Iterator[SpeedRow], expected: int) -> list[SpeedRow]:

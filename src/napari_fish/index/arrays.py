@@ -56,12 +56,15 @@ class NeighbourLists:
         Hamming distances in bits.
     cut : int32, shape (n_queries,)
         Walks that ended because too many excluded keys had to be skipped.
+    slides : int32, shape (n_hits,)
+        The slide of each hit, where a store was asked; an index alone does not say.
     """
 
     offsets: NDArray[np.int64]
     rows: Rows
     distances: Distances
     cut: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    slides: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -82,12 +85,17 @@ class NeighbourLists:
     def joined(cls, parts: Sequence[NeighbourLists]) -> NeighbourLists:
         """Put the lists of several batches of queries one after the other."""
         lengths = np.concatenate([[0], *(part.lengths for part in parts)])
-        return cls(
-            np.cumsum(lengths, dtype=np.int64),
-            np.concatenate([part.rows for part in parts]),
-            np.concatenate([part.distances for part in parts]),
-            np.concatenate([part.cut for part in parts]),
-        )
+        columns = ("rows", "distances", "cut", "slides")
+        joined = (np.concatenate([getattr(part, name) for part in parts]) for name in columns)
+        return cls(np.cumsum(lengths, dtype=np.int64), *joined)
+
+    def in_order(self, order: NDArray[np.int64]) -> NeighbourLists:
+        """Return the lists in another order, given by their numbers."""
+        lengths = self.lengths[order]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        at = np.repeat(self.offsets[order] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        slides = self.slides[at] if len(self.slides) else self.slides
+        return NeighbourLists(offsets, self.rows[at], self.distances[at], self.cut[order], slides)
 
     def split(self, sizes: Sequence[int]) -> list[NeighbourLists]:
         """Take the lists of several batches of queries apart again."""
@@ -96,7 +104,8 @@ class NeighbourLists:
         for a, b in pairwise(edges):
             hits = slice(self.offsets[a], self.offsets[b])
             offsets = self.offsets[a : b + 1] - self.offsets[a]
-            parts.append(NeighbourLists(offsets, self.rows[hits], self.distances[hits], self.cut[a:b]))
+            columns = self.rows[hits], self.distances[hits], self.cut[a:b], self.slides[hits]
+            parts.append(NeighbourLists(offsets, *columns))
         return parts
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,11 +45,10 @@ def rank(
 ) -> Answer:
     """Rank the slides of a query's neighbours; ``mask`` says which slides may be returned, ``more`` is as in :func:`nearest_slides`."""
     codes, names = store.slides.numbered(p.target)
-    slides = store.slides_of(lists.rows)
     ranking = p.ranking
     if ranking == "auto":
         # What was liked does not change the kind of ranking: the query's own patches decide.
-        mine = slides[: lists.offsets[query.own]]
+        mine = lists.slides[: lists.offsets[query.own]]
         labelled = len(mine) > 0 and (codes[mine] >= 0).mean() >= _LABELLED
         ranking = "fish" if labelled and query.own > 1 else "label-free"
     if ranking == "label-free":
@@ -59,7 +59,7 @@ def rank(
         return by_distance(query, near)
     variant = VARIANTS[ranking]
     weights, void = _label_weights(store, p, mask, len(names))
-    ranked = rank_slides(lists, slides, codes, weights, variant, threshold, query.weights, query.own)
+    ranked = rank_slides(lists, codes, weights, variant, threshold, query.weights, query.own)
     if void and variant.weighted and not variant.released:
         ranked = replace(ranked, skipped=(*ranked.skipped, void))
     kept = np.ones(len(lists), np.bool_)
@@ -150,37 +150,34 @@ def slide_hits(
 ) -> list[SlideHit]:
     """Make the values users see of the first k slides, with the regions that match."""
     chosen, lists = answer.slides[: p.k - first_rank + 1], answer.lists
-    slides = store.slides_of(lists.rows)
     of_list = np.repeat(np.arange(len(lists)), lists.lengths)
-    useful = np.flatnonzero(answer.kept[of_list] & np.isin(slides, chosen))
+    useful = np.flatnonzero(answer.kept[of_list] & np.isin(lists.slides, chosen))
     useful = useful[np.lexsort([lists.distances[useful], of_list[useful] >= query.own])]
-    hits = []
-    for i, slide in enumerate(chosen.tolist()):
-        record = store.slides[slide]
-        at = useful[slides[useful] == slide][: p.matches]
-        hits.append(
-            SlideHit(
-                rank=first_rank + i,
-                slide=record.slide,
-                name=record.name,
-                patient=record.patient,
-                diagnosis=record.diagnosis,
-                site=record.site,
-                distance=float(answer.distances[i]),
-                percentile=_percentile(store, float(answer.distances[i])),
-                entropy=None if np.isnan(answer.entropies[i]) else float(answer.entropies[i]),
-                matches=_matches(store, query, lists, of_list, at),
-                filled=filled,
-            )
+    of_slide = [useful[lists.slides[useful] == slide][: p.matches] for slide in chosen.tolist()]
+    matches = iter(_matches(store, query, lists, of_list, np.concatenate([useful[:0], *of_slide])))
+    return [
+        SlideHit(
+            rank=first_rank + i,
+            slide=record.slide,
+            name=record.name,
+            patient=record.patient,
+            diagnosis=record.diagnosis,
+            site=record.site,
+            distance=float(answer.distances[i]),
+            percentile=_percentile(store, float(answer.distances[i])),
+            entropy=None if np.isnan(answer.entropies[i]) else float(answer.entropies[i]),
+            matches=tuple(islice(matches, len(at))),
+            filled=filled,
         )
-    return hits
+        for i, (record, at) in enumerate(zip(store.slides.records_of(chosen), of_slide, strict=True))
+    ]
 
 
 def _matches(
     store: Store, query: Query, lists: NeighbourLists, of_list: NDArray[np.int64], at: NDArray[np.int64]
-) -> tuple[Hit, ...]:  # fmt: skip
+) -> list[Hit]:  # fmt: skip
     near = lists.distances[at].tolist()
-    return tuple(
+    return [
         Hit(
             query_index=i,
             query_box=Box(*query.boxes[i].tolist()),
@@ -190,8 +187,8 @@ def _matches(
             percentile=_percentile(store, distance),
             liked=query.origins[i],
         )
-        for i, record, distance in zip(of_list[at].tolist(), store.records(lists.rows[at]), near, strict=True)
-    )
+        for i, record, distance in zip(of_list[at].tolist(), store.regions(lists.rows[at]), near, strict=True)
+    ]
 
 
 def _percentile(store: Store, distance: float) -> float | None:

@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.errors import DatabaseError
-from napari_fish.index.arrays import Rows
 from napari_fish.index.guided.params import GuidedParams
-from napari_fish.index.hamming import pair_distances
 from napari_fish.names import Mode
 from napari_fish.store.protocol import Store
 from napari_fish.store.records import Calibration
@@ -42,7 +40,7 @@ def calibrate(store: Store, *, pairs: int = PAIRS, seed: int = 0) -> Calibration
     owner: NDArray[np.int64] | None
     owner = np.where(patients >= 0, patients, len(patients) + np.arange(len(patients)))
     used = store.slides.alive & (store.patches_per_slide > 0)
-    copies = _copies(store)
+    copies = store.copies()
     kinds, note = len(np.unique(copies[used])), ""
     if kinds < used.sum():
         note = f"{int(used.sum()) - kinds} slides are copies of others: random pairs leave copies of a slide out."
@@ -53,49 +51,24 @@ def calibrate(store: Store, *, pairs: int = PAIRS, seed: int = 0) -> Calibration
     return _calibration(store, owner, copies, pairs, seed, note)
 
 
-def _copies(store: Store) -> NDArray[np.int64]:
-    """Return which slides are copies of one another: they share a number.
-
-    Copies have as many patches, and the same barcodes under their smallest and their largest key; to compare all would
-    mean to read the whole database.
-    """
-    rows = living_rows(store)
-    slides = store.slides_of(rows)
-    first, last = np.zeros((2, len(store.slides)), np.int64)
-    last[slides] = rows
-    first[slides[::-1]] = rows[::-1]
-    looks = np.column_stack(
-        [store.patches_per_slide.astype(np.uint64), store.barcodes(first), store.barcodes(last)]
-    )
-    return np.unique(looks, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
 def _calibration(
     store: Store, owner: NDArray[np.int64] | None, copies: NDArray[np.int64], pairs: int, seed: int, note: str
 ) -> Calibration:  # fmt: skip
-    dice, rows = np.random.default_rng(seed), living_rows(store)
+    dice = np.random.default_rng(seed)
     found: list[NDArray[np.int64]] = []
     missing = pairs
     for _ in range(_ROUNDS):
-        left, right = rows[dice.integers(0, len(rows), (2, max(1000, missing)))]
-        apart = left != right
+        one, other, near = store.random_pairs(max(1000, missing), dice)
+        counts = near > 0
         if owner is not None:
-            one, other = store.slides_of(left), store.slides_of(right)
-            apart = (owner[one] != owner[other]) & (copies[one] != copies[other])
-        near = pair_distances(store.barcodes(left[apart]), store.barcodes(right[apart])).astype(np.int64)
-        found.append(near[near > 0][:missing])
+            counts &= (owner[one] != owner[other]) & (copies[one] != copies[other])
+        found.append(near[counts][:missing].astype(np.int64))
         missing -= len(found[-1])
         if not missing:
             break
     distances = np.concatenate(found)
     threshold = int(np.quantile(distances, QUANTILE)) if len(distances) else 64 * store.words // 8
     return Calibration(np.bincount(distances, minlength=64 * store.words + 1), threshold, note)
-
-
-def living_rows(store: Store) -> Rows:
-    """Return the rows of all slides that were not removed."""
-    alive = store.slides.alive
-    return np.arange(len(store)) if alive.all() else store.rows_of(np.flatnonzero(alive))
 
 
 def threshold_of(store: Store, wanted: int | None, mode: Mode = "auto") -> tuple[int, str]:

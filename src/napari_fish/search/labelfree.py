@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from napari_fish.index.arrays import Mask, NeighbourLists
-from napari_fish.index.exact.minima import minima
 from napari_fish.search.values import Query
 from napari_fish.store.protocol import Store
 
@@ -71,10 +70,10 @@ def nearest_slides(
         cut = lists.lengths >= (longest or np.inf)
         bounds = np.full(len(lists), float(beyond))
         bounds[cut] = lists.distances[lists.offsets[1:][cut] - 1]
-        order, _, _ = rank_without_labels(lists, store.slides_of(lists.rows), bounds, query.weights)
+        order, _, _ = rank_without_labels(lists, bounds, query.weights)
         seen[order] = True
         chosen = _affordable(store, order, k)
-        near = _measured(store, query, chosen, threads)
+        near = store.slide_distances(chosen, query.barcodes, threads).astype(np.float64)
         slides = np.concatenate([slides, chosen])
         columns = np.hstack([columns, _scores(near, query, _own_regions(store, query, chosen))])
         best = np.lexsort([slides, columns[1], columns[0]])
@@ -110,7 +109,7 @@ def _scores(near: _Floats, query: Query, own_regions: NDArray[np.bool_] | None =
     if len(liked):
         theirs = near[:, own:]
         if own_regions is not None:
-            nearest = np.where(own_regions, np.inf, theirs).min(axis=0)
+            nearest = np.where(own_regions, np.inf, theirs).min(axis=0, initial=np.inf)
             instead = np.where(np.isfinite(nearest), nearest, medians[:, None])
             theirs = np.where(own_regions, instead, theirs)
         order = (mine.sum() * medians + liked.sum() * _weighted_median(theirs, liked)) / weight.sum()
@@ -129,33 +128,22 @@ def _affordable(store: Store, order: _Ints, k: int) -> _Ints:
     return order[: max(k, min(CANDIDATES, int(np.searchsorted(rows, CANDIDATE_ROWS, "right"))))]
 
 
-def _measured(store: Store, query: Query, slides: _Ints, threads: int) -> _Floats:
-    """Return the distance of the nearest patch of each slide from each of the query's, shape (n_slides, n)."""
-    rows = store.rows_of(slides)
-    place = np.empty(len(store.slides), np.int64)
-    place[slides] = np.arange(len(slides))
-    of = place[store.slides_of(rows)]
-    order = np.argsort(of, kind="stable")
-    starts = np.searchsorted(of[order], np.arange(len(slides) + 1))
-    return minima(store.barcodes(rows[order]), starts, query.barcodes, threads).astype(np.float64)
-
-
 def _side_by_side(parts: list[NeighbourLists]) -> NeighbourLists:
     """Join lists of the same patches."""
     if len(parts) == 1:
         return parts[0]
     of_list = np.concatenate([np.repeat(np.arange(len(part)), part.lengths) for part in parts])
-    rows, distances = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "distances")
+    rows, distances, slides = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "distances", "slides")
     )
     order = np.lexsort([distances, of_list])
     lengths = np.bincount(of_list, minlength=len(parts[0]))
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return NeighbourLists(offsets, rows[order], distances[order], parts[0].cut)
+    return NeighbourLists(offsets, rows[order], distances[order], parts[0].cut, slides[order])
 
 
 def rank_without_labels(
-    hits: NeighbourLists, slides: NDArray[np.int32], missing: ArrayLike, importance: _Floats | None = None
+    hits: NeighbourLists, missing: ArrayLike, importance: _Floats | None = None
 ) -> tuple[_Ints, _Floats, _Floats]:
     """Rank slides by the median, over query patches, of the minimum distance, as far as lists tell it.
 
@@ -163,8 +151,6 @@ def rank_without_labels(
     ----------
     hits
         Neighbours of each query patch.
-    slides : int32, shape (n_hits,)
-        Slide of each hit.
     missing : float64, shape (n_lists,) or ()
         Distance of a slide that is not in a patch's list.
     importance : float64, shape (n_lists,)
@@ -176,7 +162,7 @@ def rank_without_labels(
         Slide numbers, best first; equal medians by mean.
     """
     weight = np.ones(len(hits)) if importance is None else np.asarray(importance, np.float64)
-    found, of_slide = np.unique(slides, return_inverse=True)
+    found, of_slide = np.unique(hits.slides, return_inverse=True)
     table = np.empty((len(found), len(hits)))
     table[:] = missing
     of_list = np.repeat(np.arange(len(hits)), hits.lengths)

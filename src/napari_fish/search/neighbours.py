@@ -5,27 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from math import isinf
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_fish.index.arrays import Barcodes, Mask, NeighbourLists
-from napari_fish.index.exact.search import exact_neighbours
+from napari_fish.index.arrays import Mask, NeighbourLists
 from napari_fish.search.params import SearchParams
 from napari_fish.search.values import Query
 from napari_fish.store.protocol import Store
+from napari_fish.store.request import FEW_ROWS, Request, Way
 from napari_fish.texts import Note
 
-# A filter that leaves no more rows than this is searched exactly, reading only these rows.
-FEW_ROWS = 32_768
 # How many times more clusters a filter may make clustered search probe.
 MORE_PROBES = 4
 # Query patches, and entries of masks, in one pass: they bound the memory a batch takes.
 PASS_PATCHES, PASS_MASKS = 4096, 1 << 26
-# What exact search costs on an ordinary processor, on average over rows that are left out and rows that are compared: ns
-# for each row of 1024 bits, and for each row and query.
-_READ_NS, _COMPARE_NS = 3.0, 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +36,6 @@ class Found:
 def allowed_rows(store: Store, mask: Mask | None) -> int:
     """Return how many patches a mask leaves."""
     return len(store) if mask is None else int(store.patches_per_slide[mask].sum())
-
-
-def exact_cost_ms(rows: int, queries: int, words: int, threads: int) -> float:
-    """Estimate the time of an exact search."""
-    return rows * (_READ_NS + _COMPARE_NS * queries) * (words / 16) / threads / 1e6
 
 
 def batches(queries: Sequence[Query], n_slides: int) -> Iterator[Sequence[Query]]:
@@ -87,13 +78,13 @@ def find_neighbours(
 
 
 def nearest_of_all(
-    store: Store, queries: Sequence[Query], masks: Sequence[Mask | None], *, k: int, threads: int
+    store: Store, queries: Sequence[Query], masks: Sequence[Mask | None], *, k: int, radius: int | None = None, threads: int
 ) -> list[NeighbourLists]:  # fmt: skip
-    """Find the k nearest of each patch, however far; what was liked never finds its own slide."""
+    """Find the k nearest of each patch, as far as the radius allows; what was liked never finds its own slide."""
     pieces = [_apart(store, query, mask) for query, mask in zip(queries, masks, strict=True)]
-    codes = [query.barcodes for piece in pieces for query, _ in piece]
+    asked = [query for piece in pieces for query, _ in piece]
     allowed = [mask for piece in pieces for _, mask in piece]
-    found = iter(exact(store, codes, allowed, k=k, radius=None, threads=threads))
+    found = iter(_ask(store, asked, allowed, k=k, radius=radius, threads=threads))
     return [NeighbourLists.joined([next(found) for _ in piece]) for piece in pieces]
 
 
@@ -129,8 +120,12 @@ def _find(
     for way in dict.fromkeys(ways):
         at = [i for i, other in enumerate(ways) if other == way]
         mine, allowed = [queries[i] for i in at], [masks[i] for i in at]
-        for i, lists in zip(at, _search(store, mine, params, threshold, allowed, way), strict=True):
-            found[i] = Found(lists, way.mode, _notes(store, params, way, masks[i], lists))
+        lists = _ask(
+            store, mine, allowed, way=way.way, k=params.neighbours, radius=threshold, threads=params.threads,
+            guided=params.walks(threshold), clustered=replace(params.clustered, probes=way.probes), index=params.index,
+        )  # fmt: skip
+        for i, one in zip(at, lists, strict=True):
+            found[i] = Found(one, way.mode, _notes(store, params, way, masks[i], one))
     return [found[i] for i in range(len(queries))]
 
 
@@ -138,6 +133,7 @@ class _Way(NamedTuple):
     """How a query is searched; ``few`` where a filter leaves too few patches for clusters to pay."""
 
     mode: str
+    way: Way
     probes: int = 0
     few: bool = False
 
@@ -145,39 +141,30 @@ class _Way(NamedTuple):
 def _way(store: Store, query: Query, params: SearchParams, mask: Mask | None) -> _Way:
     mode = params.mode
     if mode in ("guided", "released"):
-        return _Way(mode)
-    rows = allowed_rows(store, mask)
+        return _Way(mode, "guided")
     if mode == "auto":
-        cost = exact_cost_ms(rows, len(query), store.words, params.threads)
-        mode = "exact" if cost <= params.latency_budget_ms or not store.has_clusters else "clustered"
+        request = Request(query.barcodes, masks=mask, threads=params.threads)
+        in_time = store.cost(request) <= params.latency_budget_ms
+        mode = "exact" if in_time or isinf(store.cost(replace(request, way="clustered"))) else "clustered"
+    rows = allowed_rows(store, mask)
     if mode == "clustered" and rows > FEW_ROWS:
         share = rows / max(1, len(store))
-        return _Way(mode, round(params.clustered.probes * min(MORE_PROBES, 1 / share)))
-    return _Way("exact", few=mode == "clustered" and mask is not None)
+        return _Way(mode, mode, round(params.clustered.probes * min(MORE_PROBES, 1 / share)))
+    return _Way("exact", "exact", few=mode == "clustered" and mask is not None)
 
 
-def _search(
-    store: Store,
-    queries: Sequence[Query],
-    params: SearchParams,
-    threshold: int,
-    masks: Sequence[Mask | None],
-    way: _Way,
+def _ask(
+    store: Store, queries: Sequence[Query], masks: Sequence[Mask | None], **how: Any
 ) -> list[NeighbourLists]:
-    codes = [query.barcodes for query in queries]
-    k, threads = params.neighbours, params.threads
-    if way.mode == "exact":
-        return exact(store, codes, masks, k=k, radius=threshold, threads=threads)
+    """Ask a store for the neighbours of all queries at once."""
+    if not len(queries):
+        return []
     sizes = [len(query) for query in queries]
-    mask, which = _table(masks, sizes)
-    barcodes = np.concatenate(codes)
-    if way.mode == "clustered":
-        clusters = replace(params.clustered, probes=way.probes)
-        lists = store.clustered(barcodes, clusters, mask, k=k, radius=threshold, which=which, threads=threads)
-    else:
-        keys = np.concatenate([query.keys for query in queries])
-        lists = store.scan(keys, barcodes, params.walks(threshold), mask, which=which, threads=threads)
-    return lists.split(sizes)
+    keys, barcodes = (
+        np.concatenate([getattr(query, name) for query in queries]) for name in ("keys", "barcodes")
+    )
+    table, which = _table(masks, sizes)
+    return store.nearest(Request(barcodes, keys=keys, masks=table, which=which, **how)).split(sizes)
 
 
 def _notes(
@@ -195,44 +182,6 @@ def _notes(
         note = f"The filter leaves {allowed_rows(store, mask)} patches; they were searched exactly."
         return (Note("neighbours", note),)
     return ()
-
-
-def exact(
-    store: Store,
-    barcodes: Sequence[Barcodes],
-    masks: Sequence[Mask | None],
-    *,
-    k: int,
-    radius: int | None,
-    threads: int = 1,
-) -> list[NeighbourLists]:
-    """Search all patches that each query's mask leaves, in one pass; when these are few, only they are read."""
-    same: dict[bytes, list[int]] = {}
-    many: list[int] = []
-    for i, mask in enumerate(masks):
-        if mask is not None and allowed_rows(store, mask) <= FEW_ROWS:
-            same.setdefault(mask.tobytes(), []).append(i)
-        else:
-            many.append(i)
-    found: dict[int, NeighbourLists] = {}
-    for at in same.values():
-        mask = masks[at[0]]
-        assert mask is not None
-        rows = store.rows_of(np.flatnonzero(mask))
-        few = [(store.barcodes(rows), store.slides_of(rows))]
-        codes = [barcodes[i] for i in at]
-        lists = exact_neighbours(few, np.concatenate(codes), k=k, radius=radius, threads=threads)
-        parts = replace(lists, rows=rows[lists.rows]).split([len(c) for c in codes])
-        found |= zip(at, parts, strict=True)
-    if many:
-        codes = [barcodes[i] for i in many]
-        sizes = [len(c) for c in codes]
-        allowed, which = _table([masks[i] for i in many], sizes)
-        lists = exact_neighbours(
-            store.blocks(allowed), np.concatenate(codes), k=k, radius=radius, mask=allowed, which=which, threads=threads
-        )  # fmt: skip
-        found |= zip(many, lists.split(sizes), strict=True)
-    return [found[i] for i in range(len(masks))]
 
 
 def _table(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from napari_fish.index.clustered.params import ClusterParams
-from napari_fish.index.guided.params import GuidedParams
+from napari_fish.index.guided.params import GuidedParams, Index
 from napari_fish.names import MODES, RANKINGS, Mode, Ranking
 
 #: Sums of the label weights in the paper: among the 2 to 5 diagnoses of a site, and among sites.
@@ -48,6 +48,8 @@ class SearchParams:
         Most pairs of matching regions reported for a slide.
     fill
         Complete a short answer from exact search; None for yes in mode ``auto`` only.
+    index
+        What ``guided`` and ``released`` walk along: sorted keys, or the paper's van Emde Boas tree; the answers are the same.
     threads
         Threads for one search.
     guided, clustered
@@ -66,6 +68,7 @@ class SearchParams:
     weight_sum: float | None = None
     matches: int = 10
     fill: bool | None = None
+    index: Index = "sorted"
     threads: int = field(default_factory=lambda: os.cpu_count() or 1)
     guided: GuidedParams = field(default_factory=GuidedParams)
     clustered: ClusterParams = field(default_factory=ClusterParams)
@@ -75,6 +78,10 @@ class SearchParams:
             raise ValueError(f"mode is one of {', '.join(MODES)}; got {self.mode!r}.")
         if self.ranking not in RANKINGS:
             raise ValueError(f"ranking is one of {', '.join(RANKINGS)}; got {self.ranking!r}.")
+        if self.index not in get_args(Index):
+            raise ValueError(f"index is one of {', '.join(get_args(Index))}; got {self.index!r}.")
+        if self.index != "sorted" and self.mode not in ("guided", "released"):
+            raise ValueError(f"index {self.index} is for modes guided and released; got mode {self.mode}.")
         if self.k < 1 or self.neighbours < 1 or self.threads < 1:
             raise ValueError("k, neighbours and threads are at least 1.")
         if self.threshold is not None and self.threshold < 0:

@@ -232,7 +232,6 @@ def _predict(lists: _Ints, votes: Votes, importance: _Floats) -> tuple[list[int]
 
 def rank_slides(
     hits: NeighbourLists,
-    slides: NDArray[np.int32],
     slide_labels: NDArray[np.int32],
     weights: _Floats,
     variant: Variant,
@@ -246,8 +245,6 @@ def rank_slides(
     ----------
     hits
         Neighbours of each query patch, nearest first.
-    slides : int32, shape (n_hits,)
-        Slide of each hit.
     slide_labels : int32, shape (n_slides,)
         Label of each slide, -1 for none.
     weights : float64, shape (n_labels,)
@@ -262,7 +259,7 @@ def rank_slides(
         Lists of the query itself, which come first; None for all. They alone say what is usual and what is predicted:
         lists of regions that were judged relevant bring slides, but never push out the query.
     """
-    lengths, means = hits.lengths, mean_of_nearest(hits)
+    slides, lengths, means = hits.slides, hits.lengths, mean_of_nearest(hits)
     votes = count_votes(hits, slide_labels[slides].astype(np.int64), weights, variant)
     counts_for = np.ones(len(hits)) if importance is None else importance
     dropped: dict[int, tuple[str, str]] = {

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from napari_fish.search.calibrate import living_rows, threshold_of
+from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.filters import exclusion_mask, slide_mask
-from napari_fish.search.neighbours import batches, exact, find_neighbours
+from napari_fish.search.neighbours import batches, find_neighbours, nearest_of_all
 from napari_fish.search.params import SearchParams
 from napari_fish.search.values import Query
 from napari_fish.store.protocol import Store
@@ -62,7 +62,7 @@ def measure_recall(
     threshold, _ = threshold_of(store, params.threshold, params.mode)
     guided = params.mode in ("guided", "released")
     most = params.walks(threshold).largest_accepted if guided else threshold
-    living = living_rows(store)
+    living = store.rows_of(np.flatnonzero(store.slides.alive))
     dice = np.random.default_rng(seed)
     rows = np.sort(living[dice.choice(len(living), min(queries, len(living)), replace=False)])
     keys, barcodes = store.encoded(rows)
@@ -88,8 +88,7 @@ def measure_recall(
             & exclusion_mask(store.slides, query.slide, query.patient)
             for query in batch
         ]
-        codes = [query.barcodes for query in batch]
-        truths = exact(store, codes, masks, k=k, radius=most, threads=params.threads)
+        truths = nearest_of_all(store, batch, masks, k=k, radius=most, threads=params.threads)
         answers = find_neighbours(store, batch, deep, threshold, masks)
         for answer, truth in zip(answers, truths, strict=True):
             mode = answer.mode

@@ -1,13 +1,10 @@
 """The narrow door between search and whatever keeps the data.
 
 A store numbers its patches (rows) and its slides; both numbers hold until the next commit or removal. A removed
-slide and its rows may keep their numbers for a while: it is not ``alive`` then, and no mask allows it.
+slide and its rows may keep their numbers for a while: it is not ``alive`` then, and never an answer.
 
-Masks are over slides, True where a slide may be returned: one mask for all query patches, shape (n_slides,), or
-a table of them, shape (n_masks, n_slides), with ``which`` saying, shape (n_queries,), the mask of each query
-patch. So a batch of queries, each with its own exclusions, shares one pass. A store runs walks and looks into clusters itself, next to the
-data, because one call a walk would cost more than the walk; what to ask for, and what to make of the
-answer, is decided in ``search``.
+A store searches itself, next to the data, because one call a walk would cost more than the walk; what to ask for, and
+what to make of the answer, is decided in ``search``.
 """
 
 from __future__ import annotations
@@ -22,12 +19,18 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from napari_fish.index.arrays import Barcodes, Keys, Mask, NeighbourLists, Rows
-from napari_fish.index.clustered.params import ClusterParams
-from napari_fish.index.exact.search import Block
-from napari_fish.index.guided.params import GuidedParams
+from napari_fish.index.arrays import Barcodes, Keys, NeighbourLists, Rows
 from napari_fish.store.facts import Facts
-from napari_fish.store.records import Box, Calibration, EncodedSlide, PatchRecord, Quarantined, SlideRecord
+from napari_fish.store.records import (
+    Box,
+    Calibration,
+    EncodedSlide,
+    Pairs,
+    PatchRecord,
+    Quarantined,
+    SlideRecord,
+)
+from napari_fish.store.request import Request
 from napari_fish.store.slide_table import SlideTable
 
 
@@ -59,11 +62,6 @@ class Store(Protocol):
         """Whether barcodes are those of the paper, for which its threshold was chosen."""
         ...
 
-    @property
-    def has_clusters(self) -> bool:
-        """Whether clustered search is possible now."""
-        ...
-
     def __len__(self) -> int:
         """How many rows there are, those of removed slides included."""
         ...
@@ -73,8 +71,28 @@ class Store(Protocol):
         """The lasting table behind it; None where there is none."""
         ...
 
-    def records(self, rows: ArrayLike) -> list[PatchRecord]:
+    def nearest(self, request: Request) -> NeighbourLists:
+        """Find the neighbours of query patches, with the slide of each."""
+        ...
+
+    def cost(self, request: Request) -> float:
+        """Estimate how many ms it takes to answer a request with one mask; infinite where it cannot be."""
+        ...
+
+    def slide_distances(self, slides: ArrayLike, barcodes: Barcodes, threads: int = 1) -> NDArray[np.int32]:
+        """Return the distance of the nearest patch of each slide from each barcode, in bits, shape (n_slides, n)."""
+        ...
+
+    def regions(self, rows: ArrayLike) -> list[PatchRecord]:
         """Say where patches lie."""
+        ...
+
+    def random_pairs(self, n: int, dice: np.random.Generator) -> Pairs:
+        """Draw pairs of patches; one may be paired with itself."""
+        ...
+
+    def copies(self) -> NDArray[np.int64]:
+        """Return which slides are copies of one another, shape (n_slides,): they share a number."""
         ...
 
     def rows_of(self, slides: ArrayLike) -> Rows:
@@ -89,45 +107,8 @@ class Store(Protocol):
         """Return the number of the slide of each row."""
         ...
 
-    def barcodes(self, rows: ArrayLike) -> Barcodes:
-        """Return the barcodes of rows, shape (n, words)."""
-        ...
-
     def encoded(self, rows: ArrayLike) -> tuple[Keys, Barcodes]:
         """Return keys, shape (n,), and barcodes, shape (n, words), of rows."""
-        ...
-
-    def scan(
-        self,
-        keys: Keys,
-        barcodes: Barcodes,
-        params: GuidedParams,
-        mask: Mask | None,
-        which: ArrayLike | None = None,
-        threads: int = 1,
-    ) -> NeighbourLists:
-        """Walk from the seeds of each query patch: guided search."""
-        ...
-
-    def blocks(self, mask: Mask | None) -> Iterable[Block]:
-        """Give all barcodes with their slides, in row order; None reads everything.
-
-        Rows that no mask allows are counted but never returned, so a store need not fetch them.
-        """
-        ...
-
-    def clustered(
-        self,
-        barcodes: Barcodes,
-        params: ClusterParams,
-        mask: Mask | None,
-        *,
-        k: int,
-        radius: int | None,
-        which: ArrayLike | None = None,
-        threads: int = 1,
-    ) -> NeighbourLists:
-        """Look into the clusters nearest to each barcode: clustered search."""
         ...
 
     def digest(self) -> str:

@@ -156,6 +156,14 @@ class PatchRecord(NamedTuple):
     box: Box
 
 
+class Pairs(NamedTuple):
+    """Pairs of patches: the numbers of the slides of one and of the other, and their distances in bits, shape (n,) each."""
+
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    distances: NDArray[np.int32]
+
+
 @dataclass(frozen=True, eq=False)
 class EncodedSlide:
     """A slide ready to be committed.

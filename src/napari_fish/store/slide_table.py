@@ -44,6 +44,10 @@ class SlideTable:
     def __iter__(self) -> Iterator[SlideRecord]:
         return iter(self.records)
 
+    def records_of(self, numbers: ArrayLike) -> list[SlideRecord]:
+        """Return what is known of slides, given by number."""
+        return [self.records[number] for number in np.asarray(numbers, np.int64).tolist()]
+
     def _living(self) -> Iterator[tuple[int, SlideRecord]]:
         return ((i, self.records[i]) for i in np.flatnonzero(self.alive).tolist())
 

@@ -35,7 +35,7 @@ def make_database(folder: Path) -> Database:
             record = replace(made.record, path=f"{made.record.slide}.tif", mpp=0.5, width=4200, height=1100)
             boxes = made.boxes.copy()
             boxes[:, 1] = 0
-            store.commit(replace(made, record=record, boxes=boxes))
+            store.catalogue.commit(replace(made, record=record, boxes=boxes))
             pictures.save(record.slide, picture, boxes.tolist(), [picture] * len(boxes))
         store.settle()
     pictures.close()

@@ -74,7 +74,8 @@ def make_archive(folder: Path) -> Path:
                 pictures.save(f"s{i}.tif", to_jpeg(slide.thumbnail(64)), [box(i)], [mosaic])
             barcode = np.zeros((1, WORDS), np.uint64)
             barcode[0, 0] = 2**i - 1
-            store.commit(EncodedSlide(record, np.array([10**14]), barcode, np.array([box(i)], np.int32)))
+            boxes = np.array([box(i)], np.int32)
+            store.catalogue.commit(EncodedSlide(record, np.array([10**14]), barcode, boxes))
         store.settle()
     pictures.close()
     return database

@@ -16,7 +16,7 @@ from napari_fish.names import Level
 from napari_fish.search.calibrate import threshold_of
 from napari_fish.search.engine import allowed_slides, search_many
 from napari_fish.search.filters import Condition, check_values, slide_mask
-from napari_fish.search.neighbours import allowed_rows, exact, find_neighbours
+from napari_fish.search.neighbours import allowed_rows, find_neighbours, nearest_of_all
 from napari_fish.search.params import SearchParams
 from napari_fish.search.values import Query, Results
 from napari_fish.store.protocol import Store
@@ -204,10 +204,9 @@ class Asker:
         short = np.flatnonzero(ranked < depth) if p.fills else np.empty(0, np.int64)
         if len(short):
             at_short = short.tolist()
-            codes = [queries[i].barcodes for i in at_short]
-            allowed: list[Mask | None] = [masks[i] for i in at_short]
+            asked, allowed = [queries[i] for i in at_short], [masks[i] for i in at_short]
             most = max(p.neighbours, 2 * depth)
-            more = exact(self.store, codes, allowed, k=most, radius=None, threads=p.threads)
+            more = nearest_of_all(self.store, asked, allowed, k=most, threads=p.threads)
             for i, lists in zip(at_short, map(self._as_ranked, more), strict=True):
                 new = ~np.isin(lists.rows, rows[i])
                 take = min(depth - int(ranked[i]), int(new.sum()))
@@ -229,8 +228,10 @@ class Asker:
 
     def _as_ranked(self, lists: NeighbourLists) -> NeighbourLists:
         """Order the list of one patch as a search does: what is equally near by the number of its slide."""
-        order = np.lexsort([self.store.slides_of(lists.rows), lists.distances])
-        return replace(lists, rows=lists.rows[order], distances=lists.distances[order])
+        order = np.lexsort([lists.slides, lists.distances])
+        return replace(
+            lists, rows=lists.rows[order], distances=lists.distances[order], slides=lists.slides[order]
+        )
 
     def _mask(self, query: Query, p: SearchParams) -> Mask:
         mask = allowed_slides(self.store, query, p)

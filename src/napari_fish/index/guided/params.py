@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from napari_fish.index.arrays import frozen
 
 Variant = Literal["paper", "released"]
+Index = Literal["sorted", "veb"]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from napari_fish.index.guided.sorted_keys import lower_bound
 
 
 @njit(nogil=True, cache=True)
-def _every_row(
+def every_row(
     start: int, stop: int, first: int, head: Barcodes, tail: Barcodes, place: NDArray[np.int32],
     slides: NDArray[np.int32], query: Barcodes,
     allowed: NDArray[np.bool_], mask: int, most: int, found: Any,
@@ -44,7 +44,7 @@ def _with_every_row(
             keys, offsets, head, tail, place, slides, directory = part
             at = lower_bound(keys, directory, accepted[i])
             if at < len(keys) and keys[at] == accepted[i]:
-                found = _every_row(
+                found = every_row(
                     offsets[at],
                     offsets[at + 1],
                     first,

@@ -164,10 +164,6 @@ class MainPart:
         at = rows if len(self.sizes) == len(self.corners) else self.segment.slides[rows]
         return np.hstack([self.corners[rows], self.sizes[at]])
 
-    def rows_of(self, slide: int, first: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the rows of a slide; ``first`` is the running sum of :attr:`counts`."""
-        return self.by_slide[first[slide] : first[slide + 1]]
-
 
 def _fill(arrays: Arrays, catalogue: SqliteCatalogue, threads: int) -> None:
     """Read the catalogue, in key order, into the arrays of a main part."""

@@ -6,23 +6,20 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 from filelock import BaseFileLock
-from numpy.typing import ArrayLike, NDArray
 
 from napari_fish.errors import DatabaseError
-from napari_fish.index.arrays import Barcodes, Keys, Mask, NeighbourLists, Rows
-from napari_fish.index.clustered.params import ClusterParams
-from napari_fish.index.exact.search import Block
-from napari_fish.index.guided.params import GuidedParams
+from napari_fish.index.arrays import Rows
+from napari_fish.store.array_store import ArrayStore
 from napari_fish.store.latent_codes import damaged_codes
+from napari_fish.store.patch_rows import PatchRows
 from napari_fish.store.protocol import Problem
-from napari_fish.store.records import Calibration, EncodedSlide, PatchRecord
+from napari_fish.store.records import Calibration
 from napari_fish.store.snapshot.deltas import Delta, delete_later, delete_others, open_deltas, part_folders
 from napari_fish.store.snapshot.files import (
     SnapshotError,
@@ -45,7 +42,7 @@ SNAPSHOT = "snapshot"
 COMPACT_AT = 100_000
 
 
-class SnapshotStore:
+class SnapshotStore(ArrayStore):
     """Slides and patches in a folder; see :class:`~napari_fish.store.protocol.Store`.
 
     Parameters
@@ -64,7 +61,7 @@ class SnapshotStore:
         self._deltas: list[Delta] = []
         self._mended: list[str] = []
         self._lock: BaseFileLock | None = None
-        self._logs, self._is_closed = False, False
+        self._is_closed = False
         self._checking, self._comparing = threading.Lock(), threading.Lock()
         self._damaged: tuple[MainPart, str] | None = None
         self._compared: MainPart | None = None
@@ -84,6 +81,10 @@ class SnapshotStore:
                 if not self._is_checked:
                     self._check()
         return self._shown
+
+    @property
+    def _patches(self) -> PatchRows:
+        return self._view.rows
 
     def _check(self) -> None:
         main = self._shown.main
@@ -168,16 +169,6 @@ class SnapshotStore:
         return self._slides
 
     @property
-    def words(self) -> int:
-        """64-bit words a barcode."""
-        return self.catalogue.words
-
-    @property
-    def patches_per_slide(self) -> NDArray[np.int64]:
-        """Patches of each slide, 0 for removed ones."""
-        return self._view.counts
-
-    @property
     def calibration(self) -> Calibration | None:
         """The distances of random pairs, where they were measured."""
         return self._calibration
@@ -191,29 +182,6 @@ class SnapshotStore:
     def paper_barcodes(self) -> bool:
         """Whether barcodes are those of the paper, for which its threshold was chosen."""
         return self._paper_barcodes
-
-    @property
-    def has_clusters(self) -> bool:
-        """Whether clustered search is possible now."""
-        return True
-
-    def __len__(self) -> int:
-        return len(self._view)
-
-    def commit(self, slide: EncodedSlide) -> None:
-        """Add a slide, or replace it, wholly or not at all."""
-        if not self._logs:
-            # One write in a row and one wait for the disk, where pages all over the file would take several.
-            self.catalogue.begin_build()
-            self._logs = True
-        self.catalogue.commit(slide)
-        self.refresh()
-        self.save_delta()
-
-    def remove(self, slide: str) -> None:
-        """Forget a slide."""
-        self.catalogue.remove([slide])
-        self.refresh()
 
     def refresh(self) -> bool:
         """Show what was written since, by this or another program; return whether there was anything.
@@ -252,10 +220,9 @@ class SnapshotStore:
     def settle(self) -> None:
         """Bring the snapshot up to date after many commits: as a delta, or compacted where that is large."""
         self.refresh()
-        dead = int(self._view.main.counts.sum()) - int(
-            self._view.counts[: len(self._view.main.numbers)].sum()
-        )
-        if len(self._view.delta) + dead > min(COMPACT_AT, len(self._view.main.segment)):
+        view = self._view
+        dead = len(view.main.segment) - int(view.counts[: len(view.main.numbers)].sum())
+        if len(view.delta) + dead > min(COMPACT_AT, len(view.main.segment)):
             self.compact()
         else:
             self.save_delta()
@@ -295,70 +262,16 @@ class SnapshotStore:
         """Return a digest of the content, the same whatever the order in which slides came."""
         return self.catalogue.digest()
 
-    def records(self, rows: ArrayLike) -> list[PatchRecord]:
-        """Say where patches lie."""
-        return self._view.records(rows)
-
-    def rows_of(self, slides: ArrayLike) -> Rows:
-        """Return the rows of slides, given by number, in ascending order."""
-        return self._view.rows_of(slides)
-
     def patch_rows(self, slide: int) -> Rows:
         """Return the rows of one slide in the order of its mosaic, which only the catalogue knows."""
-        rows = self._view.rows_of([slide])
-        keys = self.catalogue.keys_of(int(self._view.numbers[slide]))
+        view = self._view
+        rows, keys = view.rows.rows_of([slide]), self.catalogue.keys_of(int(view.numbers[slide]))
         if len(keys) != len(rows):
             raise DatabaseError(f"{self.folder}: was changed while it was read; try again.")
         placed = np.empty_like(rows)
         # Rows are in the order of keys, and where keys are equal in that of the mosaic.
         placed[np.argsort(keys, kind="stable")] = rows
         return placed
-
-    def slides_of(self, rows: ArrayLike) -> NDArray[np.int32]:
-        """Return the number of the slide of each row."""
-        return self._view.slides_of(rows)
-
-    def barcodes(self, rows: ArrayLike) -> Barcodes:
-        """Return the barcodes of rows."""
-        return self._view.barcodes(rows)
-
-    def encoded(self, rows: ArrayLike) -> tuple[Keys, Barcodes]:
-        """Return keys and barcodes of rows."""
-        return self._view.encoded(rows)
-
-    def scan(
-        self,
-        keys: Keys,
-        barcodes: Barcodes,
-        params: GuidedParams,
-        mask: Mask | None,
-        which: ArrayLike | None = None,
-        threads: int = 1,
-    ) -> NeighbourLists:
-        """Walk from the seeds of each query patch."""
-        mask = self._view.allowed(mask)
-        return self._view.guided.search(keys, barcodes, params, mask=mask, which=which, threads=threads)
-
-    def blocks(self, mask: Mask | None) -> Iterable[Block]:
-        """Give all barcodes with their slides, in row order."""
-        return self._view.blocks()
-
-    def clustered(
-        self,
-        barcodes: Barcodes,
-        params: ClusterParams,
-        mask: Mask | None,
-        *,
-        k: int,
-        radius: int | None,
-        which: ArrayLike | None = None,
-        threads: int = 1,
-    ) -> NeighbourLists:
-        """Look into the clusters nearest to each barcode."""
-        return self._view.clustered.search(
-            barcodes, k=k, radius=radius, probes=params.probes, margin=params.margin, depth=params.depth,
-            mask=self._view.allowed(mask), which=which, threads=threads,
-        )  # fmt: skip
 
     def read_through(self) -> None:
         """Read the large arrays once, so that searches find them in memory, and compare them with their checksums.
@@ -374,8 +287,6 @@ class SnapshotStore:
     def close(self) -> None:
         """Let go of the files."""
         self._is_closed = True
-        if self._logs:
-            self.catalogue.end_build()
         self.catalogue.close()
         if self._lock is not None:
             self._lock.release()

@@ -14,11 +14,11 @@ def differences(catalogue: SqliteCatalogue, view: View) -> list[str]:
     for number, expected in catalogue.slide_digests().items():
         at = int(np.searchsorted(view.numbers, number))
         is_there = at < len(view.numbers) and view.numbers[at] == number
-        rows = view.rows_of([at] if is_there else np.empty(0, np.int64))
-        keys, barcodes = view.encoded(rows)
-        boxes = np.array([patch.box for patch in view.records(rows)], np.int32).reshape(-1, 4)
+        patches = view.rows
+        rows = patches.rows_of([at] if is_there else np.empty(0, np.int64))
         record = catalogue.record(number)
-        if not is_there or slide_digest(record, keys, barcodes, boxes) != expected:
+        shown = slide_digest(record, patches.keys(rows), patches.barcodes(rows), patches.boxes(rows))
+        if not is_there or shown != expected:
             text = (
                 f"{catalogue.path}: does not agree with the snapshot about {record.slide}, though neither looks damaged. If you "
                 "have just restored this file from a copy, compact the database; else restore it."

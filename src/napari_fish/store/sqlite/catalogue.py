@@ -113,19 +113,6 @@ class SqliteCatalogue(SqlFile):
             connection.close()
             raise
 
-    def begin_build(self) -> None:
-        """Prepare for many commits: readers go on reading while slides are added."""
-        self.rows("PRAGMA journal_mode = WAL")
-
-    def end_build(self) -> None:
-        """Leave one complete file, fit for a read-only or network folder."""
-        try:
-            self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
-            self.rows("PRAGMA journal_mode = DELETE")
-        except DatabaseError as error:
-            # Somebody is reading; the last one to close the file leaves it complete, too.
-            log.info("%s", error)
-
     @property
     def generation(self) -> int:
         """Raised by every change."""
@@ -168,12 +155,17 @@ class SqliteCatalogue(SqlFile):
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Make many changes while others go on reading."""
-        self.begin_build()
+        """Make many changes while others go on reading; what is left is one file, fit for a read-only or network folder."""
+        self.rows("PRAGMA journal_mode = WAL")
         try:
             yield
         finally:
-            self.end_build()
+            try:
+                self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+                self.rows("PRAGMA journal_mode = DELETE")
+            except DatabaseError as error:
+                # Somebody is reading; the last one to close the file leaves it complete, too.
+                log.info("%s", error)
 
     def commit(self, slide: EncodedSlide) -> int:
         """Add a slide, or replace it, in one transaction; return its number."""
@@ -299,10 +291,16 @@ class SqliteCatalogue(SqlFile):
 
     def record(self, number: int) -> SlideRecord:
         """Return what is known of a slide, given by number."""
-        found = self._records("WHERE number = ?", (number,))
-        if not found:
-            raise DatabaseError(f"{self.folder}: slide number {number} is not there any more.")
-        return found[0][1]
+        return self.records_of([number])[0]
+
+    def records_of(self, numbers: Sequence[int]) -> list[SlideRecord]:
+        """Return what is known of slides, given by number."""
+        found: dict[int, SlideRecord] = {}
+        for some in (numbers[at : at + _CHUNK] for at in range(0, len(numbers), _CHUNK)):
+            found |= dict(self._records(f"WHERE number IN ({', '.join('?' * len(some))})", some))
+        if gone := [number for number in numbers if number not in found]:
+            raise DatabaseError(f"{self.folder}: slide number {gone[0]} is not there any more.")
+        return [found[number] for number in numbers]
 
     def slides(self) -> list[tuple[int, SlideRecord]]:
         """Return all slides with their numbers, in the order of these."""

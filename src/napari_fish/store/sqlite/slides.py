@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from napari_fish.index.arrays import Mask, frozen
 from napari_fish.names import OWN_COLUMNS
@@ -38,6 +38,10 @@ class CatalogueSlides(SlideTable):
 
     def __getitem__(self, number: int) -> SlideRecord:
         return self._catalogue.record(int(self.numbers[number]))
+
+    def records_of(self, numbers: ArrayLike) -> list[SlideRecord]:
+        """Return what is known of slides, given by number."""
+        return self._catalogue.records_of(self.numbers[np.asarray(numbers, np.int64)].tolist())
 
     def __iter__(self) -> Iterator[SlideRecord]:
         known = dict(self._catalogue.slides())

@@ -21,7 +21,6 @@ from napari_fish.database.inspection import inspect_database
 from napari_fish.errors import DatabaseError
 from napari_fish.mosaic.left_out import is_much, told
 from napari_fish.store.copy import export
-from napari_fish.store.places import MASK_FOLDERS
 from napari_fish.store.records import Choice
 from napari_fish.store.snapshot.store import SnapshotStore
 from tests.building.test_build import digest, fates, records
@@ -205,7 +204,7 @@ def test_masks_are_found_again_by_a_whole_copy_and_not_named_by_one_without_name
     assert fates(summary) == {"inked.tif": "replaced"}
     export(masked / "m.fish", masked / "given.fish", deidentify=True)
     with SnapshotStore(masked / "given.fish") as store:
-        assert MASK_FOLDERS not in store.catalogue.parameters
+        assert store.catalogue.facts.mask_folders == ()
 
 
 def test_a_mask_that_was_changed_or_lost_must_be_given_again(masked: Path) -> None:

@@ -8,17 +8,17 @@ import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from napari_fish.errors import DatabaseError
+from napari_fish.store.facts import Facts
 from napari_fish.store.latent_codes import FOLDER as CODES
 from napari_fish.store.latent_codes import has_codes, read_codes, save_codes
-from napari_fish.store.places import BUNDLE, MASK_FOLDERS, place_of, recorded_path
+from napari_fish.store.places import place_of, recorded_path
 from napari_fish.store.records import EncodedSlide, Quarantined, SlideRecord
 from napari_fish.store.snapshot.store import SNAPSHOT, SnapshotStore
-from napari_fish.store.sqlite.catalogue import IDENTITY, SqliteCatalogue
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 from napari_fish.store.sqlite.lock import LOCK, write_lock
 from napari_fish.store.sqlite.pictures import FILE as THUMBNAILS
 from napari_fish.store.sqlite.pictures import Thumbnails
@@ -26,8 +26,6 @@ from napari_fish.store.sqlite.schema import FILE
 from napari_fish.texts import file_stem
 from napari_fish.work import Progress, ShouldStop, stop_if_asked
 
-#: Parameters that hold no names of people or folders.
-_PUBLIC_PARAMETERS = ("preset", "mosaic", "patches", "version", "paper_barcodes")
 _KEPT_COLUMNS = ("stain",)
 OURS = (FILE, LOCK, SNAPSHOT, THUMBNAILS, CODES)
 """With what the names of everything in a database begin."""
@@ -124,45 +122,49 @@ class _Copy:
         old, slides = self.old, self.old.slides()
         if self.deidentify:
             slides = [slides[i] for i in np.random.default_rng().permutation(len(slides))]
+        facts = self._facts()
         new = SqliteCatalogue.create(
-            self.part, words=old.words, encoder=old.encoder, weights_hash=old.weights_hash, parameters=self._parameters()
+            self.part, words=facts.words, encoder=facts.encoder, weights_hash=facts.weights_hash, parameters=facts.parameters
         )  # fmt: skip
         pictures = Thumbnails.open_to_read(old.folder)
         copies = Thumbnails.open_to_write(self.part) if pictures else None
         try:
-            new.begin_build()
-            for done, (number, record) in enumerate(slides):
-                stop_if_asked(should_stop, "the export was stopped.")
-                patches, copy = old.patches_of(number), self.rename(record)
-                if pictures and copies:
-                    found = pictures.patches(record.slide)
-                    overview = b"" if self.deidentify else pictures.overview(record.slide) or b""
-                    copies.save(copy.slide, overview, [box for box, _ in found], [jpeg for _, jpeg in found])
-                if has_codes(old.folder, record.slide):
-                    save_codes(self.part, copy.slide, read_codes(old.folder, record.slide))
-                new.commit(EncodedSlide(copy, patches.keys, patches.barcodes, patches.boxes))
-                if progress:
-                    progress(done + 1, len(slides))
-            for bad in () if self.deidentify else old.quarantined:
-                new.quarantine(Quarantined(bad.slide, self._path(bad.path), bad.reason))
-            if old.calibration is not None:
-                new.calibration = old.calibration
-            new.end_build()
+            with new.changing():
+                for done, (number, record) in enumerate(slides):
+                    stop_if_asked(should_stop, "the export was stopped.")
+                    patches, copy = old.patches_of(number), self.rename(record)
+                    if pictures and copies:
+                        found = pictures.patches(record.slide)
+                        overview = b"" if self.deidentify else pictures.overview(record.slide) or b""
+                        copies.save(
+                            copy.slide, overview, [box for box, _ in found], [jpeg for _, jpeg in found]
+                        )
+                    if has_codes(old.folder, record.slide):
+                        save_codes(self.part, copy.slide, read_codes(old.folder, record.slide))
+                    new.commit(EncodedSlide(copy, patches.keys, patches.barcodes, patches.boxes))
+                    if progress:
+                        progress(done + 1, len(slides))
+                for bad in () if self.deidentify else old.quarantined:
+                    new.quarantine(Quarantined(bad.slide, self._path(bad.path), bad.reason))
+                if old.calibration is not None:
+                    new.calibration = old.calibration
         finally:
             new.close()
             for file in (copies, pictures):
                 if file:
                     file.close()
 
-    def _parameters(self) -> dict[str, Any]:
-        known = {name: value for name, value in self.old.parameters.items() if name != IDENTITY}
+    def _facts(self) -> Facts:
+        facts = self.old.facts
         if self.deidentify:
-            known = {name: value for name, value in known.items() if name in _PUBLIC_PARAMETERS}
-        if BUNDLE in known:
-            known[BUNDLE] = self._path(known[BUNDLE])
-        if MASK_FOLDERS in known:
-            known[MASK_FOLDERS] = [self._path(folder) for folder in known[MASK_FOLDERS]]
-        return known
+            return facts.public()
+        return replace(
+            facts,
+            bundle=self._path(facts.bundle),
+            mask_folders=tuple(map(self._path, facts.mask_folders)),
+            dismissed={self._path(path): said for path, said in facts.dismissed.items()},
+            identity="",
+        )
 
     def _moved(self, record: SlideRecord) -> SlideRecord:
         return replace(record, path=self._path(record.path))

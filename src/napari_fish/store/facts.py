@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 _OF_THE_ENCODER = ("encoder", "weights_hash", "words")
+_PUBLIC = ("preset", "mosaic", "patches", "version", "paper_barcodes")
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,12 @@ class Facts:
         )
         return cls(**{**known, "encoder": encoder, "weights_hash": weights_hash, "words": words})
 
+    def public(self) -> Self:
+        """Return what names no people and no folders."""
+        return type(self)(**{name: getattr(self, name) for name in (*_OF_THE_ENCODER, *_PUBLIC)})
+
     @property
     def parameters(self) -> dict[str, Any]:
         """All but the encoder, as it is kept: what was never said is left out."""
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _OF_THE_ENCODER}
-        said = ("preset", "mosaic", "patches", "version", "paper_barcodes", "bundle")
-        return {name: value for name, value in plain.items() if name in said or value}
+        return {name: value for name, value in plain.items() if name in (*_PUBLIC, "bundle") or value}

@@ -6,12 +6,6 @@ import os
 from pathlib import Path, PurePath
 from typing import TypeGuard
 
-BUNDLE = "bundle"
-"""The parameter that keeps where an encoder without a name of its own was found."""
-
-MASK_FOLDERS = "mask_folders"
-"""The parameter that keeps the folders in which the masks of slides lay."""
-
 
 def recorded_path(slide: Path | None, database: Path) -> str:
     """Return a slide's path as it is kept: relative to the database's folder, else absolute."""

@@ -14,7 +14,8 @@ from napari_fish.store.records import Patches
 from napari_fish.store.snapshot.files import Part, PartWriter, SnapshotError, open_part
 from napari_fish.store.snapshot.fitting import delta_misfit
 from napari_fish.store.snapshot.main_part import MAIN
-from napari_fish.store.sqlite.catalogue import IDENTITY, SqliteCatalogue
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
+from napari_fish.store.sqlite.state import IDENTITY
 
 _DELTA = ("keys", "barcodes", "numbers", "boxes", "slides")
 

@@ -18,7 +18,8 @@ from napari_fish.index.kmeans import ClusterPart
 from napari_fish.index.segment import Segment
 from napari_fish.store.snapshot.files import PartWriter, SnapshotError, StaleSnapshot, Unread, open_part
 from napari_fish.store.snapshot.fitting import danger, disagreement, misfit
-from napari_fish.store.sqlite.catalogue import IDENTITY, SqliteCatalogue
+from napari_fish.store.sqlite.catalogue import SqliteCatalogue
+from napari_fish.store.sqlite.state import IDENTITY
 
 MAIN = "main"
 _CODES = ("head", "tail", "place")

@@ -59,7 +59,7 @@ def test_a_folder_becomes_a_database_with_everything_a_result_depends_on(tiny_ho
         assert (one.mpp, one.width, one.height) == (pytest.approx(2.0), 700, 600)
         assert one.size == (tiny_home / one.path).stat().st_size and one.content_hash.startswith("fish1-")
         assert (store.patches_per_slide > 0).all()
-        assert store.catalogue.parameters["preset"] == "default" and "version" in store.catalogue.parameters
+        assert store.catalogue.facts.preset == "default" and store.catalogue.facts.version != "?"
         assert store.calibration is not None and store.calibration.histogram.sum() == 100_000
         assert store.verify() == []
     assert not list((tiny_home / "a b.fish").glob("*-wal")), "a finished database is complete without a log"

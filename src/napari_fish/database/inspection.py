@@ -8,6 +8,7 @@ from typing import Any
 
 from napari_fish.mosaic.left_out import is_much, together, warnings
 from napari_fish.slides.opening import expanded
+from napari_fish.store.facts import Facts
 from napari_fish.store.opening import open_catalogue
 from napari_fish.store.places import is_there, place_of
 from napari_fish.store.records import Quarantined, SlideRecord
@@ -39,16 +40,10 @@ class Inspection:
         Ids of slides whose file is not where it was.
     quarantined
         Slides that could not be encoded.
-    encoder
-        Id of the encoder.
-    weights_hash
-        Its hash.
-    bits
-        Bits a barcode.
+    facts
+        What every slide depends on.
     threshold
         Hamming distance below which patches are near; None where it was not calibrated.
-    parameters
-        What else every slide depends on.
     columns
         Columns to count by.
     size
@@ -60,11 +55,8 @@ class Inspection:
     patches: tuple[int, ...]
     away: frozenset[str]
     quarantined: tuple[Quarantined, ...]
-    encoder: str
-    weights_hash: str
-    bits: int
+    facts: Facts
     threshold: int | None
-    parameters: dict[str, Any]
     columns: tuple[str, ...]
     size: int
 
@@ -113,7 +105,7 @@ def inspect_database(
             known, patches = catalogue.slides(), catalogue.numbers()
             calibration = catalogue.calibration
             columns = ("diagnosis", "site", "patient", *(name.lower() for name in catalogue.label_columns()))
-            about = catalogue.quarantined, catalogue.facts, catalogue.parameters
+            about = catalogue.quarantined, catalogue.facts
     finally:
         catalogue.close()
     away = set()
@@ -124,18 +116,15 @@ def inspect_database(
             away.add(record.slide)
         if progress:
             progress(done + 1, len(known))
-    quarantined, facts, parameters = about
+    quarantined, facts = about
     return Inspection(
         path=folder,
         slides=tuple(record for _, record in known),
         patches=tuple(patches[number] for number, _ in known),
         away=frozenset(away),
         quarantined=tuple(quarantined),
-        encoder=facts.encoder,
-        weights_hash=facts.weights_hash,
-        bits=64 * facts.words,
+        facts=facts,
         threshold=None if calibration is None else calibration.threshold,
-        parameters=parameters,
         columns=tuple(dict.fromkeys(columns)),
         size=size_on_disk(folder),
     )

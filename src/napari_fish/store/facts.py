@@ -85,4 +85,4 @@ class Facts:
     def parameters(self) -> dict[str, Any]:
         """All but the encoder, as it is kept: what was never said is left out."""
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _OF_THE_ENCODER}
-        return {name: value for name, value in plain.items() if name in (*_PUBLIC, "bundle") or value}
+        return {name: value for name, value in plain.items() if name in _PUBLIC or value}

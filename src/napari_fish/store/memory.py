@@ -52,7 +52,7 @@ class MemoryStore(ArrayStore):
         by_slide = SlideRows(np.argsort(segment.slides, kind="stable").astype(np.int32), self._first)
         everyone, placed = np.ones(len(counts), np.bool_), boxes[order].__getitem__
         parts = segment, Segment.empty(words)
-        self._rows = PatchRows(parts, by_slide, everyone, counts, placed, lambda: None)
+        self._rows = PatchRows(parts, by_slide, everyone, counts, boxes=placed, in_clusters=lambda: None)
 
     @property
     def _patches(self) -> PatchRows:

@@ -148,11 +148,6 @@ class Catalogue(Protocol):
         """What every slide depends on, and what is remembered of builds."""
         ...
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The facts as they are kept, by name."""
-        ...
-
     def remember(self, **facts: Any) -> None:
         """Change facts, given by name."""
         ...

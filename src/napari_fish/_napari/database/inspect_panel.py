@@ -183,8 +183,8 @@ class InspectPanel(QWidget):
         self.inspection = seen
         preferences.remember_recent("databases", str(seen.path))
         self.summary.setText(described(seen))
-        made = f"made by napari-fish {seen.parameters.get('version', '?')}"
-        self.summary.setToolTip(f"{seen.path}\n{made}\nencoder {seen.weights_hash[:16]}")
+        made = f"made by napari-fish {seen.facts.version}"
+        self.summary.setToolTip(f"{seen.path}\n{made}\nencoder {seen.facts.weights_hash[:16]}")
         self.labels.show_slides(seen.path, tuple(record.slide for record in seen.slides))
         self._show_tables()
 
@@ -337,12 +337,13 @@ def _left_out(record: SlideRecord) -> tuple[int | None, str]:
 def described(seen: Inspection) -> str:
     """Return what is in a database in a few lines."""
     patients = len([one for one in seen.count_by("patient") if one.value])
-    near = "not calibrated" if seen.threshold is None else f"≤ {seen.threshold} of {seen.bits} bits"
-    preset = seen.parameters.get("preset", "unknown")
+    near = (
+        "not calibrated" if seen.threshold is None else f"≤ {seen.threshold} of {64 * seen.facts.words} bits"
+    )
     numbers = (len(seen.slides), "slide"), (patients, "patient"), (sum(seen.patches), "patch")
     lines = [
         ", ".join(count(*number) for number in numbers),
-        f"Encoder {seen.encoder}, preset {preset}",
+        f"Encoder {seen.facts.encoder}, preset {seen.facts.preset}",
         f"Near is {near}; {in_bytes(seen.size)} on disk",
     ]
     if any(seen.judged):

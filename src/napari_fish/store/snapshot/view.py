@@ -77,7 +77,9 @@ class View:
         """The patches as rows."""
         parts = self.main.segment, self._ordered_delta[0]
         by_slide = SlideRows(self.main.by_slide, np.concatenate([[0], np.cumsum(self.main.counts)]))
-        return PatchRows(parts, by_slide, self.alive, self.counts, self._boxes, self._in_clusters)
+        return PatchRows(
+            parts, by_slide, self.alive, self.counts, boxes=self._boxes, in_clusters=self._in_clusters
+        )
 
     def _in_clusters(self) -> ClusteredIndex:
         later, order = self._ordered_delta

@@ -15,6 +15,7 @@ from napari_fish._napari.results.export import Exporter
 from napari_fish._napari.results.gallery_model import GalleryModel
 from napari_fish._napari.results.gallery_view import GalleryView
 from napari_fish._napari.results.header import AnswerHeader, StateLines
+from napari_fish._napari.results.hit_menu import hit_menu
 from napari_fish._napari.results.hover import FieldPreview
 from napari_fish._napari.results.in_viewer import ResultsInViewer
 from napari_fish._napari.results.picture_loader import PictureLoader
@@ -69,16 +70,6 @@ class ResultsWidget(DockedWidget):
         return self._answer
 
     @property
-    def gallery(self) -> GalleryView:
-        """The cards."""
-        return self._gallery
-
-    @property
-    def exporter(self) -> Exporter:
-        """Writes the answer to files."""
-        return self._exporter
-
-    @property
     def loading(self) -> bool:
         """Whether pictures are still to come."""
         return self._loader.busy
@@ -89,7 +80,7 @@ class ResultsWidget(DockedWidget):
 
     def jump(self) -> None:
         """Open the chosen slide, and draw what matches on it and on the query."""
-        hit = self._gallery.current_hit()
+        hit = self.gallery.current_hit()
         if hit is not None:
             self._in_viewer.jump(hit)
 
@@ -143,7 +134,7 @@ class ResultsWidget(DockedWidget):
         )
 
     def _connect(self) -> None:
-        session, gallery, controls, there = self._session, self._gallery, self._controls, self._in_viewer
+        session, gallery, controls, there = self._session, self.gallery, self._controls, self._in_viewer
         self._listen()
         gallery.chosen.connect(self._chosen)
         gallery.opened.connect(there.open)
@@ -176,12 +167,12 @@ class ResultsWidget(DockedWidget):
         self._lines.say("")
         if results is not None and results.hits:
             index = self._model.index_of(before)
-            self._gallery.choose(index if index.isValid() else self._model.index_of(results.hits[0].slide))
+            self.gallery.choose(index if index.isValid() else self._model.index_of(results.hits[0].slide))
         self._update()
 
     def _chosen_by_user(self) -> str:
         """Return the slide whose card is chosen, unless it is the first one, which nobody had to choose."""
-        hit, shown = self._gallery.current_hit(), self._model.results
+        hit, shown = self.gallery.current_hit(), self._model.results
         first = shown.hits[0].slide if shown is not None and shown.hits else ""
         return hit.slide if hit is not None and hit.slide != first else ""
 
@@ -194,11 +185,11 @@ class ResultsWidget(DockedWidget):
         self._update()
 
     def _arrange(self, size: str, sort: str, group: str) -> None:
-        chosen = self._gallery.current_hit()
-        self._gallery.set_size(size)
+        chosen = self.gallery.current_hit()
+        self.gallery.set_size(size)
         self._model.arrange(sort, group)
         if chosen is not None:
-            self._gallery.choose(self._model.index_of(chosen.slide))
+            self.gallery.choose(self._model.index_of(chosen.slide))
 
     def _started(self, what: str) -> None:
         self._doing, self._error = what, ""
@@ -230,13 +221,13 @@ class ResultsWidget(DockedWidget):
         found = answer is not None and bool(answer.results.hits)
         self._controls.update_state(
             answered=found,
-            chosen=self._gallery.current_hit() is not None,
+            chosen=self.gallery.current_hit() is not None,
             comparing=self._in_viewer.comparing,
             pending=self._pending(),
             judged=len(feedback.judgements),
         )
         self._panel.setVisible(found)
-        self._gallery.say(self._message(), wrong=bool(self._error))
+        self.gallery.say(self._message(), wrong=bool(self._error))
 
     def _pending(self) -> int:
         """Return how many thumbs have not been searched with."""
@@ -256,55 +247,41 @@ class ResultsWidget(DockedWidget):
 
     def menu_of(self, hit: SlideHit) -> QMenu:
         """Return what can be done with a hit, as a menu."""
-        menu = QMenu(self)
-        menu.setObjectName("results.menu")
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        said = self._model.verdict(hit)
-        copy = partial(QApplication.clipboard().setText, hit.name or hit.slide)
-        for name, text, act in (
-            ("open", "Open the slide here\tEnter", partial(self._in_viewer.open, hit)),
-            ("jump", "Jump: show what matches on both slides", partial(self._in_viewer.jump, hit)),
-            ("", "", None),
-            ("up", ("✓ " if said else "") + "Relevant\t+", partial(self.judge, hit, True)),
-            ("down", ("✓ " if said is False else "") + "Not relevant\t-", partial(self.judge, hit, False)),
-            ("", "", None),
-            ("search_region", "Search from this region", partial(self.search_from, hit, False)),
-            ("search_slide", "Search from this whole slide", partial(self.search_from, hit, True)),
-            ("", "", None),
-            ("copy", "Copy the slide's name", copy),
-        ):
-            if act is None:
-                menu.addSeparator()
-                continue
-            action = menu.addAction(text)
-            action.setObjectName(f"results.menu.{name}")
-            action.triggered.connect(partial(_call, act))
-        return menu
+        acts = {
+            "open": partial(self._in_viewer.open, hit),
+            "jump": partial(self._in_viewer.jump, hit),
+            "up": partial(self.judge, hit, True),
+            "down": partial(self.judge, hit, False),
+            "search_region": partial(self.search_from, hit, False),
+            "search_slide": partial(self.search_from, hit, True),
+            "copy": partial(QApplication.clipboard().setText, hit.name or hit.slide),
+        }
+        return hit_menu(self, self._model.verdict(hit), acts)
 
     def _to_export(self) -> tuple[Results, str, SlideHit | None] | None:
         if self._answer is None:
             return None
         database = self._session.database
         name = database.path.name if database is not None else ""
-        return self._answer.results, name, self._gallery.current_hit()
+        return self._answer.results, name, self.gallery.current_hit()
 
     def _build(self) -> None:
         """Lay out the parts."""
         self._loader = PictureLoader(self)
         self._model = GalleryModel(self._loader, self)
-        self._gallery = GalleryView(self._model)
-        self._gallery.setObjectName("results.gallery")
-        self._gallery.setAccessibleName("Slides found")
+        self.gallery = GalleryView(self._model)
+        self.gallery.setObjectName("results.gallery")
+        self.gallery.setAccessibleName("Slides found")
         self._field = FieldPreview(self._loader, self)
         self._panel = ExplainPanel(self._loader)
         self._panel.setObjectName("results.explanation")
         self._header, self._lines = AnswerHeader(), StateLines()
         self._header.hide()
-        self._exporter = Exporter(self, self._to_export, self._lines.say)
-        self._controls = ResultsControls(self._exporter.menu)
+        self.exporter = Exporter(self, self._to_export, self._lines.say)
+        self._controls = ResultsControls(self.exporter.menu)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._splitter.setObjectName("results.splitter")
-        self._splitter.addWidget(self._gallery)
+        self._splitter.addWidget(self.gallery)
         self._splitter.addWidget(self._panel)
         self._splitter.setSizes(SHARES)
         layout = QVBoxLayout(self)
@@ -319,7 +296,3 @@ def pending_judgements(now: Feedback, searched: Feedback) -> int:
     """Return how many slides are judged otherwise now than when the answer was made."""
     one, other = ({j.hit.slide: j.relevant for j in each.in_force} for each in (now, searched))
     return sum(one.get(slide) != other.get(slide) for slide in one.keys() | other.keys())
-
-
-def _call(act: Any, *_: Any) -> None:
-    act()

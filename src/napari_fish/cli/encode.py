@@ -8,14 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from napari_fish.cli.options import Json, Mpp, write_json
+from napari_fish.cli.options import Device, Json, Mpp, write_json
 from napari_fish.errors import EncoderError
 
 Output = Annotated[
     Path,
     typer.Option("--output", "-o", help="The bundle to write: a folder, or a file ending in .safetensors."),
 ]
-Device = Annotated[str, typer.Option("--device", help="auto, cuda, mps, xpu or cpu.")]
 
 
 def encoders(as_json: Json = False) -> None:

@@ -8,25 +8,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from napari_fish.building.params import BuildParams
 from napari_fish.cli.options import (
-    Artefacts,
     Json,
     Mask,
     MaskClass,
     Mpp,
-    checked_artefacts,
     joined,
     progress_bar,
     write_json,
 )
+from napari_fish.cli.params import takes
 from napari_fish.errors import FishError
 
 if TYPE_CHECKING:
     from napari_fish.mosaic import Mosaic
 
 
+@takes(BuildParams, "artefacts")
 def mosaic(
     slide: Path,
+    *,
     mpp: Mpp = None,
     mask: Mask = None,
     mask_class: MaskClass = None,
@@ -37,7 +39,7 @@ def mosaic(
         Path | None, typer.Option("--geojson", help="Write tissue and patches for QuPath here.")
     ] = None,
     preset: Annotated[str, typer.Option("--preset", help="default, paper or released.")] = "default",
-    artefacts: Artefacts = None,
+    params: BuildParams,
     as_json: Json = False,
 ) -> None:
     """Find the tissue of a slide and the patches that stand for it."""
@@ -51,13 +53,13 @@ def mosaic(
 
     if preset not in PRESETS:
         raise typer.BadParameter(f"choose one of {', '.join(PRESETS)}", param_hint="--preset")
-    params = params_for(None, checked_artefacts(artefacts), parameters(preset))
+    chosen = params_for(None, params.artefacts, parameters(preset))
     given = mask_of(mask, joined(mask_class))
     wanted = [path for path in (png, geojson) if path is not None]
     check_outputs(wanted, [slide])
     with open_slide(slide, mpp=mpp) as opened:
         with progress_bar("Finding the mosaic") as progress:
-            found = make_mosaic(opened, params, given, progress=progress)
+            found = make_mosaic(opened, chosen, given, progress=progress)
         _tell(found, as_json)
         try:
             if png is not None:

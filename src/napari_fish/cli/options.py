@@ -26,10 +26,7 @@ Mpp = Annotated[
     float | None, typer.Option("--mpp", help="Micrometres per level-0 pixel, if you know better.")
 ]
 Series = Annotated[int | None, typer.Option("--series", help="Which image of the file; 'info' lists them.")]
-Artefacts = Annotated[
-    str | None,
-    typer.Option("--artefacts", metavar="strict|normal|off", help=field_help(BuildParams)["artefacts"]),
-]
+Device = Annotated[str, typer.Option("--device", help=field_help(BuildParams)["device"])]
 Mask = Annotated[
     Path | None,
     typer.Option("--mask", help="Where the tissue is: a binary image of the slide, or GeoJSON from QuPath."),
@@ -41,15 +38,6 @@ MaskClass = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Write one JSON document to standard output.")]
-
-
-def checked_artefacts(artefacts: str | None) -> str | None:
-    """Return a setting of artefacts; what is none is wrong usage."""
-    from napari_fish.mosaic.params import ARTEFACTS
-
-    if artefacts not in (None, *ARTEFACTS):
-        raise typer.BadParameter(f"choose one of {', '.join(ARTEFACTS)}", param_hint="--artefacts")
-    return artefacts
 
 
 def joined(classes: list[str] | None) -> str | None:

@@ -10,7 +10,7 @@ import typer
 
 from napari_fish.cli.answer_text import recall_text
 from napari_fish.cli.batch import Batch
-from napari_fish.cli.options import Json, JsonList, Mask, MaskClass, Mpp, joined, write_json
+from napari_fish.cli.options import Device, Json, JsonList, Mask, MaskClass, Mpp, joined, write_json
 from napari_fish.cli.params import takes
 from napari_fish.errors import FishError
 from napari_fish.search.params import SearchParams
@@ -44,7 +44,7 @@ def search(
     encoder: Annotated[
         str | None, typer.Option("--encoder", help="Where the encoder of the database is, if it is not found.")
     ] = None,
-    device: Annotated[str, typer.Option("--device", help="Where to encode: auto, cuda, mps, xpu or cpu.")] = "auto",
+    device: Device = "auto",
     explain: Annotated[bool, typer.Option("--explain", help="Say why the answer is what it is.")] = False,
     as_json: Json = False,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write a table here.")] = None,

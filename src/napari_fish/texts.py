@@ -115,6 +115,14 @@ def enumerated(things: Sequence[str]) -> str:
     return ", ".join(things[:NAMED_AT_MOST]) + (f" and {more} more" if more > 0 else "")
 
 
+def in_columns(rows: Sequence[Sequence[str]]) -> str:
+    """Lay rows out for a terminal, each column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
 def in_bytes(size: float) -> str:
     """Return a size for people."""
     for unit in ("bytes", "kB", "MB", "GB"):

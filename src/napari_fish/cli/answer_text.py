@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from napari_fish.texts import one_line
+from napari_fish.texts import in_columns, one_line
 
 if TYPE_CHECKING:
     from napari_fish.search import Results
@@ -36,12 +36,8 @@ def answer_text(answer: Results, explain: bool = False) -> str:
         names = (hit.slide + (" (filled in)" if hit.filled else ""), hit.diagnosis, hit.site, hit.patient)
         numbers = (f"{hit.distance:.0f}", _closer_than(hit.percentile), f"{matched} of {regions}")
         rows.append((str(hit.rank), *map(one_line, names), *numbers))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADER))]
-    lines = [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
     notes = [f"note: {note}" for note in answer.notes]
-    return "\n".join([said, *lines, *notes, *([str(answer.explanation)] if explain else [])])
+    return "\n".join([said, in_columns(rows), *notes, *([str(answer.explanation)] if explain else [])])
 
 
 def recall_text(measured: Recall) -> str:

@@ -70,21 +70,20 @@ def _print(found: Evaluation) -> None:
         f"{asked}{f' of {found.queries}' if found.queries else ''} asked of {found.database} ({found.n_slides} slides{only}); "
         f"right means the same {found.target} ({len(found.labels)} labels); {found.thresholds}\n"
     )
-    typer.echo(tables.as_text(tables.ways_table(found.ways, found.k, found.level)))
-    typer.echo(f"\nBy {found.target}, mode {found.main.name}:")
-    typer.echo(tables.as_text(tables.labels_table(found.main, found.k)))
-    typer.echo("\nBy the definitions in use and by those of the published program:")
-    typer.echo(tables.as_text(tables.definitions_table(found.ways, found.k, found.definition, found.level)))
-    if found.ablation:
-        typer.echo("\nParts of the ranking:")
-        typer.echo(tables.as_text(tables.ways_table(found.ablation, found.k, "patch")))
-    short = tables.short_table([*found.ways, *found.ablation])
-    if short[1]:
-        typer.echo(f"\nFewer than {found.k} results:")
-        typer.echo(tables.as_text(short))
-    if found.speed:
-        typer.echo("\nSpeed:")
-        typer.echo(tables.as_text(tables.speed_table(found.speed)))
+    shown = (
+        ("", tables.ways_table(found.ways, found.k, found.level)),
+        (f"By {found.target}, mode {found.main.name}:", tables.labels_table(found.main, found.k)),
+        (
+            "By the definitions in use and by those of the published program:",
+            tables.definitions_table(found.ways, found.k, found.definition, found.level),
+        ),
+        ("Parts of the ranking:", tables.ways_table(found.ablation, found.k, "patch")),
+        (f"Fewer than {found.k} results:", tables.short_table([*found.ways, *found.ablation])),
+        ("Speed:", tables.speed_table(found.speed)),
+    )
+    for heading, table in shown:
+        if table[1]:
+            typer.echo(f"\n{heading}\n" * bool(heading) + tables.as_text(table))
     for name, text in tables.storage_lines(found):
         typer.echo(f"{name}: {text}")
     for note in found.notes:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from napari_fish.evaluate.metrics import FIXED_DIVISOR, METRICS, Definition, Score
 from napari_fish.evaluate.values import Evaluation, SpeedRow, WayScores
+from napari_fish.texts import in_columns
 
 Table = tuple[list[str], list[list[str]]]
 """Head and lines."""
@@ -116,9 +117,4 @@ def storage_lines(evaluation: Evaluation) -> list[tuple[str, str]]:
 
 def as_text(table: Table) -> str:
     """Lay a table out for the terminal."""
-    head, lines = table
-    widths = [max(len(line[i]) for line in (head, *lines)) for i in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in (head, *lines)
-    )
+    return in_columns([table[0], *table[1]])

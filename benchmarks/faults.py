@@ -1,4 +1,4 @@
-"""How much is lost when a build is killed or a database is damaged: nothing, or it is said.
+"""How much is lost when a build or its workers are killed or a database is damaged: nothing, or it is said.
 
 Slides and encoder are tiny (``tests/tiny.py``), so that kills fall on reading, writing, snapshots and calibration and not
 only on a network at work; everything else is the real command line in a process of its own.
@@ -12,17 +12,19 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import psutil
 from common import Row, options, report
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.tiny import DOOM, use_quick_encoder, write_archive
+from tests.tiny import DOOM, QuickEncoder, write_archive
 
 from napari_fish.building.build import build
 from napari_fish.errors import DatabaseError
@@ -32,6 +34,8 @@ from napari_fish.store.snapshot.store import SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
 
 KILLS_A_DATABASE = 5
+SECONDS_TO_END = 30.0
+"""A worker whose program was killed ends by itself, once its libraries are loaded."""
 SLIDES = 9
 Digests = dict[str, bytes]
 
@@ -48,14 +52,53 @@ def digests(database: Path) -> Digests:
         truth.close()
 
 
-def run_build(slides: Path, database: Path, doom: str) -> int:
-    """Run the command line; return its exit code, negative for the signal that ended it."""
+def start_build(slides: Path, database: Path, doom: str = "-1:0") -> subprocess.Popen[bytes]:
+    """Start the command line."""
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
     arguments = ["build", slides, "-o", database, "--labels", slides / "labels.csv", "--store-codes"]
-    return subprocess.run(
-        [sys.executable, "-m", "tests.tiny", *map(str, arguments)],
-        cwd=ROOT, env=os.environ | {DOOM: doom, "PYTHONPATH": paths}, capture_output=True, check=False,
-    ).returncode  # fmt: skip
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.tiny", *map(str, arguments), "--workers", "2"],
+        cwd=ROOT, env=os.environ | {DOOM: doom, "PYTHONPATH": paths},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def workers_of(program: int) -> list[psutil.Process]:
+    """Return the workers of a build."""
+    try:
+        return [
+            one
+            for one in psutil.Process(program).children()
+            if any("LokyProcess" in word for word in one.cmdline())
+        ]
+    except psutil.Error:
+        return []
+
+
+def worker_kills(slides: Path, work: Path, whole: Digests, count: int, dice: np.random.Generator) -> Row:
+    """Kill workers of builds at random; each build must end as if nothing had been."""
+    tally: Counter[str] = Counter()
+    while tally["tries"] < count:
+        database, kills = work / "killed.fish", 0
+        program = start_build(slides, database)
+        while program.poll() is None:
+            time.sleep(dice.uniform(0, 3))
+            workers = workers_of(program.pid)
+            if workers and kills < KILLS_A_DATABASE - 1:
+                workers[dice.integers(len(workers))].kill()
+                kills += 1
+        tally["tries"] += kills
+        found = digests(database)
+        tally["lost slides"] += len(whole.keys() - found.keys())
+        tally["torn"] += not found.items() <= whole.items()
+        tally["same in the end"] += found == whole and program.returncode == 0
+        tally["databases"] += 1
+        shutil.rmtree(database)
+    return {
+        "fault": "kill -9 of a worker", "tries": tally["tries"], "lost slides": tally["lost slides"],
+        "wrong or torn": tally["torn"],
+        "outcome": f"{tally['same in the end']} of {tally['databases']} builds end as undisturbed ones do",
+    }  # fmt: skip
 
 
 def kills(slides: Path, work: Path, whole: Digests, count: int, dice: np.random.Generator) -> Row:
@@ -68,7 +111,13 @@ def kills(slides: Path, work: Path, whole: Digests, count: int, dice: np.random.
             # After the last batch, about one for each slide that is left, come snapshot and calibration.
             left = SLIDES - len(before)
             doom = f"{dice.integers(0, left + 1)}:{dice.uniform(0, 0.3):.4f}"
-            killed = run_build(slides, database, doom) == -signal.SIGKILL
+            program = start_build(slides, database, doom)
+            workers: dict[int, psutil.Process] = {}
+            while program.poll() is None:
+                workers |= {one.pid: one for one in workers_of(program.pid)}
+                time.sleep(0.05)
+            tally["left over"] += len(psutil.wait_procs(workers.values(), SECONDS_TO_END)[1])
+            killed = program.returncode == -signal.SIGKILL
             tally["tries"] += killed
             tally["too late"] += not killed
             try:
@@ -79,7 +128,7 @@ def kills(slides: Path, work: Path, whole: Digests, count: int, dice: np.random.
             tally["lost slides"] += len(before.keys() - found.keys())
             tally["torn"] += not found.items() <= whole.items()
             before = found
-        build(slides, database, slides / "labels.csv")
+        build(slides, database, slides / "labels.csv", encoder=QuickEncoder())
         with SnapshotStore(database, writer=True) as store:
             sound = store.verify() == []
         tally["same in the end"] += digests(database) == whole and sound
@@ -88,7 +137,8 @@ def kills(slides: Path, work: Path, whole: Digests, count: int, dice: np.random.
     return {
         "fault": "kill -9 of a build", "tries": tally["tries"], "lost slides": tally["lost slides"],
         "wrong or torn": tally["torn"],
-        "outcome": f"{tally['same in the end']} of {tally['databases']} databases end the same",
+        "outcome": f"{tally['same in the end']} of {tally['databases']} databases end the same; "
+        f"{tally['left over']} workers outlive their program",
     }  # fmt: skip
 
 
@@ -182,14 +232,13 @@ def main() -> None:
     chosen = options(__doc__ or "")
     count = 10 if chosen.quick else 100
     dice = np.random.default_rng(0)
-    use_quick_encoder()
     with tempfile.TemporaryDirectory() as place:
         work = Path(place)
         slides, made = write_archive(work / "slides"), work / "whole.fish"
-        build(slides, made, slides / "labels.csv")
+        build(slides, made, slides / "labels.csv", encoder=QuickEncoder())
         whole = digests(made)
         assert len(whole) == SLIDES
-        rows = [kills(slides, work, whole, count, dice)]
+        rows = [of_whom(slides, work, whole, count, dice) for of_whom in (kills, worker_kills)]
         rows += [
             damaged_snapshot(made, work, damage, 1 if chosen.quick else 5, dice)
             for damage in (truncated, deleted, flipped, garbled)

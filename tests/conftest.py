@@ -34,8 +34,17 @@ def installed_plugins() -> None:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Build and search without networks."""
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build in this process, where what a test changes has its effect."""
+    from napari_fish.building import build as building
+    from napari_fish.building.runner import RunnerHere
+
+    monkeypatch.setattr(building, "RunnerProcesses", lambda chosen, workers: RunnerHere(chosen.load))
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch, here: None) -> None:
+    """Build and search without networks, in this process."""
     from napari_fish.building import settings
     from tests.tiny import quick_card, quick_encoder
 

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,9 @@ MPP = 2.0
 PATCHES = 81
 """In the database of all slides: nine each."""
 DOOM = "TINY_DOOM"
-"""``BATCH:SECONDS`` in the environment: kill the process so long after so many batches were encoded."""
+"""``BATCH:SECONDS`` in the environment: kill the program so long after so many batches were encoded."""
+PROGRAM = "TINY_PROGRAM"
+"""In the environment: the number of the process that is killed then, which may not be the one that encodes."""
 KINDS = {"carcinoma": (175, 85, 150), "lymphoma": (105, 75, 165), "normal": (225, 150, 185)}
 """Diagnoses, with the colour that tells them apart."""
 _DIRECTIONS = np.random.default_rng(0).standard_normal((4, 192))
@@ -90,8 +93,9 @@ def write_patches(folder: Path, each: int = 4) -> Path:
 
 
 def _die_in(seconds: float) -> None:
-    """Kill this very process, without any chance to clean up."""
-    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    """Kill the program, without any chance to clean up."""
+    program = int(os.environ.get(PROGRAM, os.getpid()))
+    threading.Timer(seconds, os.kill, (program, signal.SIGKILL)).start()
 
 
 def ink_on(monkeypatch: pytest.MonkeyPatch, name: str, patches: int = 2) -> None:
@@ -165,7 +169,9 @@ def main() -> None:
     """Run the command line, without networks."""
     from napari_fish.cli import main as command_line
 
-    use_quick_encoder()
+    # Under the name by which workers find it, too.
+    os.environ[PROGRAM] = str(os.getpid())
+    import_module("tests.tiny").use_quick_encoder()
     command_line()
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from napari_fish.building.labelling import label_notes, labels_of, remember_patient_rule
 from napari_fish.building.masks import masks_of, remember_folders, without_masks
 from napari_fish.building.params import BuildParams
-from napari_fish.building.runner import RunnerHere
-from napari_fish.building.settings import open_for_build
+from napari_fish.building.runner import Runner, RunnerHere
+from napari_fish.building.runner_processes import RunnerProcesses
+from napari_fish.building.settings import ChosenEncoder, open_for_build
 from napari_fish.building.strictness import params_for
 from napari_fish.building.summary import Summary, Watch
 from napari_fish.building.survey import Candidate, candidates, without_dismissed
@@ -82,9 +83,13 @@ def build(
     patient_rule(params.patient, table)
     masks = masks_of(found, params, table)
     wanted = [one for one in found if only is None or one.slide in only]
-    store, runner, settings = open_for_build(
-        folder, params, lambda chosen: RunnerHere(chosen.load), encoder, should_stop
-    )
+
+    def runner_of(chosen: ChosenEncoder) -> Runner:
+        if encoder is not None:
+            return RunnerHere(chosen.load)
+        return RunnerProcesses(chosen, params.workers)
+
+    store, runner, settings = open_for_build(folder, params, runner_of, encoder, should_stop)
     with store, closing(runner):
         left = without_dismissed(wanted, store.catalogue)
         dismissed = [one.slide for one in wanted if one not in set(left)]

@@ -41,6 +41,9 @@ class BuildParams:
         Side of the pictures kept of patches, in px; 0 keeps none.
     batch : int
         Patches computed at once; 0 for what suits the device.
+    workers : int
+        Programs that read and encode slides at a time, each on a GPU of its own or on its share of the processor; 0 for
+        as many as suit this computer.
     """
 
     encoder: str | None = None
@@ -55,3 +58,4 @@ class BuildParams:
     thumbnail_px: int = 128
     batch: int = 0
     artefacts: Strictness | None = None
+    workers: int = 0

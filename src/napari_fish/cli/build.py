@@ -46,7 +46,7 @@ _Columns = Annotated[
     ),
 ]
 _Slides = Annotated[Path, typer.Argument(help="A folder of slides, or one slide.")]
-_MADE = ("patient", "device", "store_codes", "artefacts", "mask", "mpp")
+_MADE = ("patient", "device", "workers", "store_codes", "artefacts", "mask", "mpp")
 
 
 @takes(BuildParams, "encoder", "preset", "patches", *_MADE)

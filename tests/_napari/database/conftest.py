@@ -86,7 +86,7 @@ def widget(make_widget: Callable[[], DatabaseWidget]) -> DatabaseWidget:
 
 
 @pytest.fixture
-def inked(archive: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def inked(archive: Path, monkeypatch: pytest.MonkeyPatch, here: None) -> Path:
     """A database of which one slide lost a third of its patches to ink."""
     ink_on(monkeypatch, "s1", 2)
     strict = BuildParams(encoder="tiny", artefacts="strict")

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from napari_fish._napari import preferences
 from napari_fish._napari.database.build_panel import EMPTY, LOOKING
 from napari_fish._napari.database.widget import DatabaseWidget
 from napari_fish._napari.session.session import Answer
+from napari_fish.building import settings
 from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
 from napari_fish.encode.bundle.bundle import describe_bundle
@@ -29,6 +32,7 @@ from tests._napari.database.driving import (
     state,
 )
 from tests._napari.tiny_slides import write_encoder, write_slide
+from tests.building.planted import planted_real_encoder
 from tests.mosaic.conftest import glass
 from tests.slides.conftest import write_tiff
 
@@ -137,6 +141,23 @@ def test_a_paused_build_waits_and_goes_on(
     assert not widget.build.paused
     finished(qtbot, widget)
     assert digest(tmp_path / "paused.fish") == digest(built / "a.fish")
+
+
+def test_a_slide_that_ends_the_program_that_reads_it_is_listed_and_the_viewer_lives_on(
+    qtbot: Any, widget: DatabaseWidget, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "load_encoder", planted_real_encoder)
+    write_slide(archive / "slides" / "a segfault.tif", seed=30)
+    write_slide(archive / "slides" / "new.tif", seed=31)
+    choose(widget, archive / "slides")
+    widget.build.form.database.put(archive / "a.fish")
+    widget.build.start()
+    finished(qtbot, widget)
+    fates = rows(widget)
+    assert (fates["a segfault.tif"], fates["new.tif"]) == ("quarantined", "added")
+    with SnapshotStore(archive / "a.fish") as store:
+        (bad,) = store.catalogue.quarantined
+    assert "ended twice (segmentation fault)" in bad.reason
 
 
 def test_exactly_the_broken_slides_are_listed_and_a_mended_one_can_be_tried_again(

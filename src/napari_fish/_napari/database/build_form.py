@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QSpinBox, QVBoxLayout, QWidget
 
 from napari_fish._napari import preferences
 from napari_fish._napari.controls.common import OwnMpp, mpp_field, named
@@ -26,6 +26,7 @@ from napari_fish.slides.opening import expanded
 OWNER = "database"
 KEY = "build"
 """Under which the way to build is remembered."""
+MOST_WORKERS = 64
 TABLES = "Tables (*.csv *.tsv *.txt *.xlsx *.xlsm)"
 
 
@@ -56,6 +57,7 @@ class BuildForm(QWidget):
             store_codes=self.store_codes.isChecked(),
             thumbnail_px=preferences.kept_picture_px(),
             batch=preferences.batch_size(),
+            workers=self.workers.value(),
         )
         return Choices(self.slides.path, self.database.path, self.labels.path, self.columns.columns, params)
 
@@ -73,6 +75,7 @@ class BuildForm(QWidget):
         self.artefacts.setCurrentIndex(0)
         self.patches.setChecked(False)
         self.store_codes.setChecked(False)
+        self.workers.setValue(0)
         self._place_is_ours = self._labels_are_ours = True
         for field, key in ((self.slides, "slides folders"), (self.database, "databases")):
             field.offer(preferences.recent(key))
@@ -196,6 +199,9 @@ class BuildForm(QWidget):
             self.artefacts.addItem(setting, setting)
         self.patches = named(OWNER, QCheckBox("Each image is one patch"), "patches", tips["patches"])
         self.store_codes = named(OWNER, QCheckBox("Keep latent codes"), "store_codes", tips["store_codes"])
+        self.workers = named(OWNER, QSpinBox(), "workers", tips["workers"])
+        self.workers.setRange(0, MOST_WORKERS)
+        self.workers.setSpecialValueText("as suits this computer")
         for box in (self.encoder, self.device.box, self.preset, self.artefacts):
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             box.setMinimumContentsLength(8)
@@ -214,6 +220,7 @@ class BuildForm(QWidget):
         more.addRow("µm per px", self.mpp)
         more.addRow("Preset", self.preset)
         more.addRow("Artefacts", self.artefacts)
+        more.addRow("Workers", self.workers)
         more.addRow(self.patches)
         more.addRow(self.store_codes)
         inside = QWidget()
@@ -238,6 +245,7 @@ class BuildForm(QWidget):
             self.artefacts.currentIndexChanged,
             self.patches.toggled,
             self.store_codes.toggled,
+            self.workers.valueChanged,
         )
         for signal in signals:
             signal.connect(self._tell)

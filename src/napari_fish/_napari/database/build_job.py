@@ -13,7 +13,7 @@ from napari_fish.building.build import build
 from napari_fish.building.params import BuildParams
 from napari_fish.building.summary import SlideDone, Summary, Under, Watch
 from napari_fish.database.again import encode_again
-from napari_fish.encode.bundle.device import load_torch_libraries, pick_device
+from napari_fish.encode.bundle.device import pick_device
 from napari_fish.encode.rate import remember_rate
 from napari_fish.slides.opening import expanded
 from napari_fish.store.opening import is_database, open_catalogue
@@ -174,7 +174,6 @@ def run_again(
     should_stop: Any,
 ) -> Summary:
     """Encode slides of a database again, telling ``news`` and obeying ``brake``."""
-    load_torch_libraries()
     watch = news.watch(brake)
     return encode_again(database, slides, params, progress=progress, should_stop=should_stop, watch=watch)
 
@@ -189,7 +188,6 @@ def run_build(
     should_stop: Any,
 ) -> Summary:
     """Build as chosen, telling ``news`` and obeying ``brake``; how fast it went is remembered."""
-    load_torch_libraries()
     params = choices.params_there
     try:
         return build(

@@ -134,20 +134,20 @@ def test_a_build_is_stopped_though_its_worker_hears_nothing(tmp_path: Path, plan
 
 
 def test_a_paused_build_does_nothing_until_it_goes_on(tmp_path: Path, planted: None) -> None:
-    slides = write_slides(tmp_path / "s")
+    slides = write_slides(tmp_path / "s", *(f"{letter} more.tif" for letter in "bdfghi"))
     events: list[object] = []
     at_poll: list[int] = []
 
     def paused() -> bool:
         if events and len(at_poll) < 40:
             at_poll.append(len(events))
-            time.sleep(0.05)
+            time.sleep(0.1)
             return True
         return False
 
     watch = Watch(encoded=lambda *told: events.append(told), finished=events.append, paused=paused)
-    assert build(slides, tmp_path / "x.fish", params=BuildParams(workers=1), watch=watch).slides == GOOD
-    assert at_poll[20] == at_poll[-1] < len(events)
+    assert build(slides, tmp_path / "x.fish", params=BuildParams(workers=1), watch=watch).slides == GOOD + 6
+    assert at_poll[-10] == at_poll[-1] < len(events)
 
 
 def test_two_copies_given_to_two_workers_become_one_slide(tmp_path: Path, planted: None) -> None:

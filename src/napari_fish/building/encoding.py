@@ -72,9 +72,7 @@ def encode_tasks(tasks: Iterable[SlideTask], encoder: Encoder, desk: Desk) -> It
     ready: set[_Ready] = set()
     jobs = _jobs(tasks, encoder.card, desk, ready)
     try:
-        for outcome in encode_slides(
-            jobs, encoder, progress=partial(_tell, desk), should_stop=desk.should_stop
-        ):
+        for outcome in encode_slides(jobs, encoder, progress=partial(_tell, desk), should_stop=desk.held):
             step = outcome.tag
             if isinstance(step, _Ready):
                 yield _finished(step, outcome)
@@ -104,7 +102,7 @@ def _jobs(
             ready.add(step)
         return step
 
-    for step in overlapped(prepared, tasks, threads=1, should_stop=desk.should_stop):
+    for step in overlapped(prepared, tasks, threads=1, should_stop=desk.held):
         if isinstance(step, _Ready):
             desk.begun(step.begun)
             yield step.job()
@@ -122,7 +120,7 @@ def _prepared(task: SlideTask, card: Card, desk: Desk) -> _Step:
         if desk.claim(number, content_hash):
             _close(slide, task)
             return Known(number, content_hash)
-        chosen = choose(task, slide, card, desk.should_stop)
+        chosen = choose(task, slide, card, desk.held)
         overview = to_jpeg(slide.thumbnail(task.overview_px))
         begun = Begun(number, overview, slide.dimensions, chosen.boxes(slide))
         return _Ready(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import replace
 from typing import Protocol
 
 from napari_fish.building.encoding import encode_tasks
@@ -49,7 +48,7 @@ class RunnerHere:
         """Yield what becomes of each task, in their order."""
         self.start(desk.should_stop)
         assert self._encoder is not None
-        yield from encode_tasks(tasks, self._encoder, replace(desk, should_stop=desk.held))
+        yield from encode_tasks(tasks, self._encoder, desk)
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from napari_fish.index.guided.search import GuidedIndex
     from napari_fish.index.segment import Segment
     from napari_fish.index.veb.search import VebIndex
-    from napari_fish.index.veb.tree import VebTree
     from napari_fish.index.warm import warm_up
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "Segment",
     "SplitBarcodes",
     "VebIndex",
-    "VebTree",
     "exact_neighbours",
     "warm_up",
 ]

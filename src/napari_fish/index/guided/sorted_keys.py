@@ -38,10 +38,3 @@ def directory_of(keys: Keys) -> NDArray[np.int64]:
     """Return the position of the first key of each S3."""
     edges = np.arange(_ENTRIES, dtype=np.int64) * S3_UNIT
     return frozen(np.searchsorted(keys, edges), np.int64)
-
-
-def check_key(key: int) -> int:
-    """Refuse keys outside the universe."""
-    if not 0 <= key < UNIVERSE:
-        raise ValueError(f"Keys lie in 0..2^50-1, got {key}.")
-    return int(key)

@@ -1,21 +1,20 @@
 """A van Emde Boas tree over 2^50 keys in flat arrays.
 
 A node over b bits keeps its smallest and largest key itself; all but the smallest are passed on, by their high
-half, to clusters, and a summary (again such a node) knows which clusters are in use. Insert, delete,
+half, to clusters, and a summary (again such a node) knows which clusters are in use. Insert,
 successor and predecessor follow one path of O(log b) nodes. Nodes over at most 6 bits are one 64-bit word.
 Clusters are found through one hash table, so an empty tree takes a few kilobytes, not the universe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from napari_fish.index.guided.sorted_keys import check_key
+from napari_fish.index.arrays import UNIVERSE
 from napari_fish.index.veb.words import BITS, NONE, cluster_bits, find, highest, lowest, place
 
 #: smallest (or the word of a leaf), largest, summary, hash keys, hash values, [nodes in use, keys]
@@ -142,35 +141,6 @@ def _insert(tree: Arrays, node: int, bits: int, key: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _delete(tree: Arrays, node: int, bits: int, key: int) -> None:
-    """Delete a key that is there; emptied nodes stay for keys to come."""
-    if bits <= 6:
-        tree[0][node] &= ~(np.int64(1) << key)
-        return
-    if tree[0][node] == tree[1][node]:
-        tree[0][node] = tree[1][node] = NONE
-        return
-    low_bits = cluster_bits(bits)
-    summary_bits = bits - low_bits
-    summary = tree[2][node]
-    if key == tree[0][node]:
-        high = node_min(tree, summary, summary_bits)
-        key = (high << low_bits) | node_min(tree, find(tree[3], tree[4], node, high), low_bits)
-        tree[0][node] = key
-    high = key >> low_bits
-    cluster = find(tree[3], tree[4], node, high)
-    _delete(tree, cluster, low_bits, key & ((1 << low_bits) - 1))
-    if node_min(tree, cluster, low_bits) < 0:
-        _delete(tree, summary, summary_bits, high)
-    if key == tree[1][node]:
-        high = node_max(tree, summary, summary_bits)
-        if high < 0:
-            tree[1][node] = tree[0][node]
-        else:
-            tree[1][node] = (high << low_bits) | node_max(tree, find(tree[3], tree[4], node, high), low_bits)
-
-
-@njit(nogil=True, cache=True)
 def _insert_many(tree: Arrays, keys: NDArray[np.int64], start: int) -> Any:
     """Insert keys from ``start`` until there are no more or the arrays are nearly full."""
     for i in range(start, len(keys)):
@@ -189,17 +159,8 @@ def _rehash(old_keys: NDArray[np.int64], old: NDArray[np.int64], keys: NDArray[n
             place(keys, values, old_keys[i] >> 26, old_keys[i] & ((1 << 26) - 1), old[i])
 
 
-@njit(nogil=True, cache=True)
-def _delete_one(tree: Arrays, key: int) -> Any:
-    if not contains(tree, key):
-        return False
-    _delete(tree, np.int64(0), np.int64(BITS), key)
-    tree[5][1] -= 1
-    return True
-
-
 class VebTree:
-    """A set of keys in 0..2^50-1 with O(log log M) insert, delete, successor and predecessor.
+    """A set of keys in 0..2^50-1 with O(log log M) insert, successor and predecessor.
 
     Parameters
     ----------
@@ -211,7 +172,7 @@ class VebTree:
         self._allocate(64)
         self.arrays[5][0] = 1
         self.arrays[0][0] = self.arrays[1][0] = self.arrays[2][0] = NONE
-        self.insert_many(keys)
+        self.insert(keys)
 
     def _allocate(self, nodes: int) -> None:
         """Make room for so many nodes; the hash table stays at most half full."""
@@ -235,58 +196,11 @@ class VebTree:
     def __len__(self) -> int:
         return int(self.arrays[5][1])
 
-    def __contains__(self, key: int) -> bool:
-        return bool(contains(self.arrays, check_key(key)))
-
-    def __iter__(self) -> Iterator[int]:
-        key = self.min
-        while key is not None:
-            yield key
-            key = self.successor(key)
-
-    def insert(self, key: int) -> bool:
-        """Add a key; False if it was there."""
-        before = len(self)
-        self.insert_many([check_key(key)])
-        return len(self) > before
-
-    def insert_many(self, keys: ArrayLike) -> None:
+    def insert(self, keys: ArrayLike) -> None:
         """Add keys, shape (n,); those that are there already change nothing."""
         table = np.asarray(keys, np.int64)
-        if len(table):
-            check_key(int(table.min()))
-            check_key(int(table.max()))
+        if len(table) and not 0 <= table.min() <= table.max() < UNIVERSE:
+            raise ValueError(f"Keys lie in 0..2^50-1, got {table.min()} to {table.max()}.")
         done = 0
         while (done := int(_insert_many(self.arrays, table, done))) < len(table):
             self._allocate(2 * len(self.arrays[0]))
-
-    def delete(self, key: int) -> bool:
-        """Remove a key; False if it was not there."""
-        return bool(_delete_one(self.arrays, check_key(key)))
-
-    def successor(self, key: int) -> int | None:
-        """Return the smallest key above ``key``."""
-        return _or_none(node_min(self.arrays, 0, BITS) if key < 0 else successor(self.arrays, 0, BITS, key))
-
-    def predecessor(self, key: int) -> int | None:
-        """Return the largest key below ``key``."""
-        return _or_none(predecessor(self.arrays, 0, BITS, key))
-
-    @property
-    def min(self) -> int | None:
-        """The smallest key."""
-        return _or_none(node_min(self.arrays, 0, BITS))
-
-    @property
-    def max(self) -> int | None:
-        """The largest key."""
-        return _or_none(node_max(self.arrays, 0, BITS))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in use."""
-        return sum(array.nbytes for array in self.arrays)
-
-
-def _or_none(key: int) -> int | None:
-    return None if key < 0 else int(key)

@@ -5,6 +5,9 @@ Answers are compared with plain Python over the slides that were put in.
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +34,7 @@ from napari_fish.search import Query, SearchParams, search, search_many
 from napari_fish.search.calibrate import calibrate
 from napari_fish.search.params import MODES, Mode
 from napari_fish.store import EncodedSlide, MemoryStore, Store
+from napari_fish.store.places import absolute
 from napari_fish.store.protocol import CataloguedStore
 from napari_fish.store.records import Quarantined
 from napari_fish.store.request import Request
@@ -385,6 +389,23 @@ class CatalogueTests(StoreTests):
                 assert reader.refresh()
                 assert answers(reader, "exact") == answers_in_memory([SLIDES[0], *SLIDES[2:7]], "exact")
                 assert reader.slides.number("s1") is None
+
+    def test_another_process_opens_it_by_its_location(self, place: Path) -> None:
+        with self.open(place, writer=True) as store:
+            store.catalogue.commit(SLIDES[0])
+            where = pickle.dumps(absolute(store.catalogue.location))
+            asked = (
+                "import pickle, sys; from napari_fish.store import open_store; "
+                "store = open_store(pickle.loads(bytes.fromhex(sys.argv[1]))); print(store.digest()); store.close()"
+            )
+            said = subprocess.run(
+                [sys.executable, "-c", asked, where.hex()],
+                check=True,
+                capture_output=True,
+                text=True,
+                cwd="/",
+            )
+            assert said.stdout.strip() == store.digest()
 
     def test_there_is_one_writer_at_a_time(self, place: Path) -> None:
         with self.open(place, writer=True), pytest.raises(DatabaseError, match="another program is writing"):

@@ -34,7 +34,7 @@ class KnownSlides:
     def __init__(
         self, catalogue: Catalogue, mpp: float | None, masks: Masks, artefacts: str | None = None
     ) -> None:
-        self._folder, self._mpp, self._masks, self._artefacts = catalogue.folder, mpp, masks, artefacts
+        self._folder, self._mpp, self._masks, self._artefacts = catalogue.location, mpp, masks, artefacts
         self.records: dict[str, SlideRecord] = {}
         self._of_hash: dict[str, str] = {}
         self._of_place: dict[Path, str] = {}

@@ -128,7 +128,9 @@ def masks_of(found: Sequence[Candidate], params: BuildParams, table: LabelTable 
 def remember_folders(catalogue: Catalogue, masks: Masks) -> None:
     """Remember where masks lie, so that slides can be encoded again with them."""
     used = {
-        recorded_path(mask.file.path.parent, catalogue.folder) for mask in masks.of.values() if mask.identity
+        recorded_path(mask.file.path.parent, catalogue.location)
+        for mask in masks.of.values()
+        if mask.identity
     }
     known = set(catalogue.facts.mask_folders)
     if used - known:
@@ -138,7 +140,7 @@ def remember_folders(catalogue: Catalogue, masks: Masks) -> None:
 def mask_again(slide: Path, record: SlideRecord, catalogue: Catalogue) -> SlideMask | None:
     """Return the mask that a slide was encoded with, if it lies unchanged beside it or where masks lay; else None."""
     name = record.choice.mask.rpartition("#")[0]
-    places = [place_of(kept, catalogue.folder) for kept in catalogue.facts.mask_folders]
+    places = [place_of(kept, catalogue.location) for kept in catalogue.facts.mask_folders]
     for folder in (slide.parent, *places) if name else ():
         if folder is not None:
             mask = _as_it_is(MaskFile(folder / name, split_classes(record.choice.mask_class)))

@@ -83,7 +83,7 @@ def choose_encoder(
     """
     name: str | Path = asked or DEFAULT_ENCODER
     if catalogue is not None and not asked:
-        kept = place_of(catalogue.facts.bundle, catalogue.folder)
+        kept = place_of(catalogue.facts.bundle, catalogue.location)
         name = kept if kept is not None and is_there(kept) else catalogue.facts.encoder
     chosen = ChosenEncoder(card_of(name), partial(load_encoder, name, device), device, batch)
     if catalogue is not None:
@@ -97,7 +97,7 @@ def card_of(name: str | Path) -> Card:
 
 
 def _check_encoder(catalogue: Catalogue, card: Card) -> None:
-    check_same_encoder(catalogue.facts.encoder, catalogue.facts.weights_hash, card, str(catalogue.folder))
+    check_same_encoder(catalogue.facts.encoder, catalogue.facts.weights_hash, card, str(catalogue.location))
 
 
 def open_for_build(
@@ -198,7 +198,7 @@ def recorded_mosaic(catalogue: Catalogue) -> tuple[MosaicParams, bool]:
         return MosaicParams.from_dict(dict(facts.mosaic)), facts.patches
     except (KeyError, TypeError, ValueError) as error:
         raise DatabaseError(
-            f"{catalogue.folder}: made with parameters this version does not know ({error}); build it again."
+            f"{catalogue.location}: made with parameters this version does not know ({error}); build it again."
         ) from error
 
 
@@ -210,13 +210,13 @@ def _recorded(catalogue: Catalogue, params: BuildParams) -> Settings:
         preset(params.preset), patch=mosaic.patch, mpp=mosaic.mpp, artefacts=mosaic.artefacts
     ):
         raise DatabaseError(
-            f"{catalogue.folder}: was built with another preset than {params.preset!r}. Leave out the "
+            f"{catalogue.location}: was built with another preset than {params.preset!r}. Leave out the "
             "preset, or build a new database."
         )
     if params.patches is not None and params.patches != patches:
         kind = "patch images" if patches else "whole slides"
         raise DatabaseError(
-            f"{catalogue.folder}: holds {kind}; the two kinds do not mix. Build another database for the others."
+            f"{catalogue.location}: holds {kind}; the two kinds do not mix. Build another database for the others."
         )
     _refuse_masks(params, patches)
     return Settings(None if patches else mosaic)

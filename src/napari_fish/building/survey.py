@@ -94,7 +94,7 @@ def without_dismissed(found: Sequence[Candidate], catalogue: Catalogue) -> tuple
     kept = catalogue.facts.dismissed
     if not kept:
         return tuple(found)
-    places = {place_of(path, catalogue.folder): said for path, said in kept.items()}
+    places = {place_of(path, catalogue.location): said for path, said in kept.items()}
     return tuple(one for one in found if places.get(one.path.resolve()) != (one.size, one.mtime))
 
 

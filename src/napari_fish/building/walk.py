@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 from napari_fish.building.known import KnownSlides
 from napari_fish.building.labelling import with_labels
@@ -22,7 +21,7 @@ from napari_fish.mosaic import MosaicParams
 from napari_fish.store import EncodedSlide, Quarantined, SlideRecord
 from napari_fish.store.latent_codes import remove_codes, save_codes
 from napari_fish.store.opening import pictures_to_write
-from napari_fish.store.places import is_there, place_of, recorded_path
+from napari_fish.store.places import Location, is_there, place_of, recorded_path
 from napari_fish.store.protocol import CataloguedStore
 from napari_fish.texts import enumerated
 from napari_fish.work import Progress, ShouldStop
@@ -42,14 +41,19 @@ class Walk:
         watch: Watch,
         should_stop: ShouldStop,
     ) -> None:
-        self.catalogue, self.folder, self.runner, self.mosaic = store.catalogue, store.folder, runner, mosaic
+        self.catalogue, self.location, self.runner, self.mosaic = (
+            store.catalogue,
+            store.location,
+            runner,
+            mosaic,
+        )
         self.params, self.labels, self.watch = params, labels, watch
         self.should_stop = should_stop
         # An image that is one patch is resized whatever its scale.
         mpp = params.mpp if mosaic is not None else None
         self.known = KnownSlides(self.catalogue, mpp, masks, params.artefacts)
         self.masks, self._masked, self._all_marked = masks, dict[int, SlideMask](), list[str]()
-        self.pictures = pictures_to_write(self.folder)
+        self.pictures = pictures_to_write(self.location)
         self.done: list[SlideDone] = []
         self._report: Callable[[], None] = lambda: None
         self._quarantined = {bad.slide: bad.path for bad in self.catalogue.quarantined}
@@ -91,7 +95,7 @@ class Walk:
             to_do = self._copies_of_bad_ones()
         now = {done.slide for done in self.done if done.fate == "quarantined"}
         before = [bad for bad in self.catalogue.quarantined if bad.slide not in now]
-        self.catalogue.release(bad.slide for bad in before if _is_gone(bad, self.folder))
+        self.catalogue.release(bad.slide for bad in before if _is_gone(bad, self.location))
 
     def _encode_all(self, to_do: Sequence[Candidate]) -> None:
         desk = Desk(
@@ -174,7 +178,7 @@ class Walk:
         record = replace(
             before or SlideRecord(name),
             name=source.path.name,
-            path=recorded_path(source.path, self.folder),
+            path=recorded_path(source.path, self.location),
             content_hash=made.content_hash,
             size=source.size,
             mtime=source.mtime,
@@ -190,10 +194,10 @@ class Walk:
         if made.pictures:
             self.pictures.save(name, made.overview, made.boxes.tolist(), made.pictures)
         if made.codes is not None:
-            save_codes(self.folder, name, made.codes)
+            save_codes(self.location, name, made.codes)
         else:
             # Those of the patches it had before are not those of the patches it has now.
-            remove_codes(self.folder, name)
+            remove_codes(self.location, name)
         self.catalogue.commit(EncodedSlide(record, made.keys, made.barcodes, made.boxes))
         self.known.update([record])
         if made.all_marked:
@@ -210,12 +214,12 @@ class Walk:
             # The other one of the two is still on its way, in this very run.
             self._twins.append((source, content_hash))
             return
-        here = place_of(record.path, self.folder) == source.path.resolve()
+        here = place_of(record.path, self.location) == source.path.resolve()
         if not here and self.known.is_in_place(record):
             reason = f"{source.path} is the same slide as {record.slide}; it was not added again."
             self._finish(SlideDone(source.slide, source.path, "twice", reason=reason))
             return
-        path = recorded_path(source.path, self.folder)
+        path = recorded_path(source.path, self.location)
         record = replace(record, name=source.path.name, path=path, size=source.size, mtime=source.mtime)
         record = as_asked(with_labels(record, self.labels[source.slide]), self.params.artefacts)
         self.catalogue.relabel([record])
@@ -223,11 +227,13 @@ class Walk:
         self._finish(SlideDone(record.slide, source.path, "unchanged" if here else "moved"))
 
     def _quarantine(self, source: Candidate, reason: str) -> None:
-        self.catalogue.quarantine(Quarantined(source.slide, recorded_path(source.path, self.folder), reason))
+        self.catalogue.quarantine(
+            Quarantined(source.slide, recorded_path(source.path, self.location), reason)
+        )
         self._finish(SlideDone(source.slide, source.path, "quarantined", reason=reason))
 
     def _finish(self, done: SlideDone) -> None:
-        was_bad = self._quarantined.get(done.slide) == recorded_path(done.path, self.folder)
+        was_bad = self._quarantined.get(done.slide) == recorded_path(done.path, self.location)
         if was_bad and done.fate != "quarantined":
             self.catalogue.release([done.slide])
         self.done.append(done)
@@ -247,5 +253,5 @@ def _class_of(source: Candidate) -> str:
     return folder.rpartition("/")[2]
 
 
-def _is_gone(bad: Quarantined, folder: Path) -> bool:
+def _is_gone(bad: Quarantined, folder: Location) -> bool:
     return not is_there(place_of(bad.path, folder))

@@ -14,7 +14,7 @@ from napari_fish.building.survey import Candidate, by_id
 from napari_fish.errors import DatabaseError
 from napari_fish.slides.identity import stamp
 from napari_fish.slides.opening import expanded
-from napari_fish.store.latent_codes import FOLDER as CODES
+from napari_fish.store.latent_codes import keeps_codes
 from napari_fish.store.opening import open_catalogue
 from napari_fish.store.places import is_there, place_of
 from napari_fish.texts import enumerated, noted
@@ -69,7 +69,7 @@ def encode_again(
         )
     if not found:
         raise DatabaseError(f"{folder}: no slide can be encoded again. {' '.join(notes)}")
-    params = replace(params, store_codes=(folder / CODES).exists())
+    params = replace(params, store_codes=keeps_codes(folder))
     summary = build(
         found,
         folder,

@@ -18,7 +18,7 @@ from napari_fish.slides.identity import stamp
 from napari_fish.slides.opening import expanded
 from napari_fish.store.latent_codes import remove_codes
 from napari_fish.store.opening import open_store, pictures_to_write
-from napari_fish.store.places import is_there, place_of, recorded_path
+from napari_fish.store.places import Location, is_there, place_of, recorded_path
 from napari_fish.store.protocol import Catalogue, CataloguedStore
 from napari_fish.store.records import Quarantined
 from napari_fish.work import Progress, ShouldStop, stop_if_asked
@@ -93,14 +93,15 @@ def _dismiss(catalogue: Catalogue, names: Iterable[str]) -> dict[str, str]:
     if chosen:
         kept = dict(catalogue.facts.dismissed)
         kept |= {
-            quarantined[slide].path: _stamp(quarantined[slide], catalogue.folder) for slide in chosen.values()
+            quarantined[slide].path: _stamp(quarantined[slide], catalogue.location)
+            for slide in chosen.values()
         }
         catalogue.remember(dismissed=kept)
         catalogue.release(chosen.values())
     return chosen
 
 
-def _stamp(bad: Quarantined, folder: Path) -> tuple[int, int]:
+def _stamp(bad: Quarantined, folder: Location) -> tuple[int, int]:
     place = place_of(bad.path, folder)
     try:
         return stamp(place) if place is not None else (0, 0)
@@ -126,8 +127,8 @@ def find_slide(store: CataloguedStore, name: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise DatabaseError(f"{store.folder}: {name!r} may be {', '.join(found[:5])}; name one of them.")
-    raise DatabaseError(f"{store.folder}: no slide {name!r} in this database.")
+        raise DatabaseError(f"{store.location}: {name!r} may be {', '.join(found[:5])}; name one of them.")
+    raise DatabaseError(f"{store.location}: no slide {name!r} in this database.")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,7 @@ def evaluate(
         ablation=tuple(ablation),
         storage=None
         if store.catalogue is None
-        else storage_of(store.catalogue.folder, int(alive.sum()), patches),
+        else storage_of(store.catalogue.location, int(alive.sum()), patches),
         speed=tuple(speed),
         encode_ms=Times.of(list(encode_ms)) if len(encode_ms) else None,
         examples=examples,
@@ -144,7 +144,7 @@ def _check_encoders(store: Store, source: Store) -> None:
         ours, theirs = store.catalogue.facts, source.catalogue.facts
         if ours.weights_hash != theirs.weights_hash:
             raise FishError(
-                f"{source.catalogue.folder} was built with encoder {theirs.encoder!r}, {store.catalogue.folder} with {ours.encoder!r}: "
+                f"{source.catalogue.location} was built with encoder {theirs.encoder!r}, {store.catalogue.location} with {ours.encoder!r}: "
                 "build both with the same encoder."
             )
 
@@ -172,7 +172,7 @@ def _notes(answers: Answers, first: str, questions: Questions, p: EvaluateParams
 @contextmanager
 def _pictures(store: Store) -> Iterator[Picture]:
     """Open the pictures a database keeps, where it keeps any."""
-    kept = pictures_of(store.catalogue.folder) if store.catalogue is not None else None
+    kept = pictures_of(store.catalogue.location) if store.catalogue is not None else None
     if kept is None:
         yield lambda slide, box: None
         return
@@ -183,7 +183,7 @@ def _pictures(store: Store) -> Iterator[Picture]:
 
 
 def _name(store: Store) -> str:
-    return store.catalogue.folder.name if store.catalogue is not None else "in memory"
+    return PurePath(store.catalogue.location).name if store.catalogue is not None else "in memory"
 
 
 def _about(store: Store, source: Store, p: EvaluateParams, command: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from napari_fish.search.values import Query
 from napari_fish.store import EncodedSlide, MemoryStore
 from napari_fish.store.latent_codes import read_codes
 from napari_fish.store.opening import sizes_of
+from napari_fish.store.places import Location
 from napari_fish.store.protocol import Store
 from napari_fish.work import ShouldStop, stop_if_asked
 
@@ -114,7 +114,7 @@ def growing(
 
 def augmented(
     store: Store,
-    folder: Path,
+    location: Location,
     questions: Questions,
     source: Store,
     params: SearchParams,
@@ -129,8 +129,8 @@ def augmented(
 
     Parameters
     ----------
-    store, folder
-        The database, and where it keeps its codes.
+    store, location
+        The database, and where it is, with its codes.
     questions, source
         What is asked, and the database the queries come from.
     params
@@ -151,7 +151,7 @@ def augmented(
         for i in living:
             stop_if_asked(should_stop, "the evaluation was stopped.")
             slides.append(
-                noisy_copies(_taken(store, i), read_codes(folder, store.slides[i].slide), factor, dice)
+                noisy_copies(_taken(store, i), read_codes(location, store.slides[i].slide), factor, dice)
             )
         grown = MemoryStore(store.words, slides)
         grown.train_clusters(ClusterParams(), threads=params.threads)
@@ -227,9 +227,9 @@ def _one_patch(query: Query, i: int) -> Query:
     return replace(query, keys=query.keys[at], barcodes=query.barcodes[at], boxes=query.boxes[at])
 
 
-def storage_of(folder: Path, slides: int, mosaics: int) -> Storage:
+def storage_of(location: Location, slides: int, mosaics: int) -> Storage:
     """Add up what a database takes on disk."""
-    sizes = sizes_of(folder)
+    sizes = sizes_of(location)
     return Storage(
         index=sizes.snapshot,
         truth=sizes.catalogue,

@@ -149,7 +149,7 @@ class Run:
             if self.store.catalogue is None:
                 raise FishError("Copies with noise need a database on disk that keeps its latent codes.")
             made = augmented(
-                self.store, self.store.catalogue.folder, self.questions, self.source, search, **common
+                self.store, self.store.catalogue.location, self.questions, self.source, search, **common
             )
             rows += self._timed("augment", made, 15)
         return rows

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from napari_fish.encode.bundle.keys import CODES_SIDE, CODEWORDS
 from napari_fish.errors import DatabaseError
+from napari_fish.store.places import Location
 
 FOLDER = "codes.zarr"
 _DIGEST = "blake2b"
@@ -22,9 +23,9 @@ _MOST_SAID = 1 << 16
 _MOST_PATCHES = 1 << 24
 
 
-def save_codes(database: Path, slide: str, codes: NDArray[np.uint8]) -> None:
+def save_codes(database: Location, slide: str, codes: NDArray[np.uint8]) -> None:
     """Keep the latent codes of a slide, shape (n_patches, 64, 64), instead of those it had."""
-    shape, part, place = codes.shape, f"{_name(slide)}.part", database / FOLDER / _name(slide)
+    shape, part, place = codes.shape, f"{_name(slide)}.part", _codes_of(database) / _name(slide)
     try:
         array = _group(database, "a").create_array(
             part, shape=shape, dtype=np.uint8, chunks=(max(1, len(codes)), *shape[1:]), overwrite=True,
@@ -36,18 +37,18 @@ def save_codes(database: Path, slide: str, codes: NDArray[np.uint8]) -> None:
         place.with_name(part).rename(place)
     except OSError as error:
         raise DatabaseError(
-            f"{database / FOLDER}: cannot be written to ({error.strerror}); make room, or build without --store-codes."
+            f"{_codes_of(database)}: cannot be written to ({error.strerror}); make room, or build without --store-codes."
         ) from error
 
 
-def read_codes(database: Path, slide: str) -> NDArray[np.uint8]:
+def read_codes(database: Location, slide: str) -> NDArray[np.uint8]:
     """Return the latent codes of a slide, shape (n_patches, 64, 64), in the order of its patches."""
     if not has_codes(database, slide):
         raise DatabaseError(
             f"{database}: the codes of {slide} were not kept; build with --store-codes to keep them."
         )
     try:
-        return _read(database / FOLDER / _name(slide))
+        return _read(_codes_of(database) / _name(slide))
     except (
         OSError,
         ValueError,
@@ -58,7 +59,7 @@ def read_codes(database: Path, slide: str) -> NDArray[np.uint8]:
         RuntimeError,
     ) as error:
         raise DatabaseError(
-            f"{database / FOLDER / _name(slide)}: the codes of {slide} are damaged ({error}); restore this folder from a copy, or "
+            f"{_codes_of(database) / _name(slide)}: the codes of {slide} are damaged ({error}); restore this folder from a copy, or "
             f"delete {FOLDER}: searches do not need it."
         ) from error
 
@@ -109,13 +110,13 @@ def _digest(codes: NDArray[np.uint8]) -> str:
     return hashlib.blake2b(codes.tobytes(), digest_size=16).hexdigest()
 
 
-def damaged_codes(database: Path, patches: Mapping[str, int]) -> list[str]:
+def damaged_codes(database: Location, patches: Mapping[str, int]) -> list[str]:
     """Read all codes that were kept and return what is wrong, in words.
 
     Parameters
     ----------
     database
-        Its folder.
+        Where it is.
     patches
         How many each slide has.
     """
@@ -127,21 +128,30 @@ def damaged_codes(database: Path, patches: Mapping[str, int]) -> list[str]:
             found = len(read_codes(database, slide))
             if found != n:
                 wrong.append(
-                    f"{database / FOLDER}: codes of {found} patches for the {n} of {slide}; build it again, or delete {FOLDER}."
+                    f"{_codes_of(database)}: codes of {found} patches for the {n} of {slide}; build it again, or delete {FOLDER}."
                 )
         except DatabaseError as error:
             wrong.append(str(error))
     return wrong
 
 
-def has_codes(database: Path, slide: str) -> bool:
+def keeps_codes(database: Location) -> bool:
+    """Whether latent codes are kept at all."""
+    return _codes_of(database).exists()
+
+
+def has_codes(database: Location, slide: str) -> bool:
     """Whether the codes of a slide were kept."""
-    return (database / FOLDER / _name(slide)).is_dir()
+    return (_codes_of(database) / _name(slide)).is_dir()
 
 
-def remove_codes(database: Path, slide: str) -> None:
+def remove_codes(database: Location, slide: str) -> None:
     """Forget the codes of a slide."""
-    shutil.rmtree(database / FOLDER / _name(slide), ignore_errors=True)
+    shutil.rmtree(_codes_of(database) / _name(slide), ignore_errors=True)
+
+
+def _codes_of(database: Location) -> Path:
+    return Path(database) / FOLDER
 
 
 def _name(slide: str) -> str:
@@ -149,7 +159,7 @@ def _name(slide: str) -> str:
     return hashlib.blake2b(slide.encode(), digest_size=16).hexdigest()
 
 
-def _group(database: Path, mode: Any) -> Any:
+def _group(database: Location, mode: Any) -> Any:
     import zarr
 
-    return zarr.open_group(database / FOLDER, mode=mode, zarr_format=3)
+    return zarr.open_group(_codes_of(database), mode=mode, zarr_format=3)

@@ -10,6 +10,7 @@ from napari_fish.slides.opening import expanded
 from napari_fish.store.copy import OURS
 from napari_fish.store.facts import Facts
 from napari_fish.store.latent_codes import FOLDER as CODES
+from napari_fish.store.places import Location
 from napari_fish.store.protocol import Catalogue, CataloguedStore, KeptPictures, WritablePictures
 from napari_fish.store.snapshot.store import SNAPSHOT, SnapshotStore
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
@@ -17,9 +18,6 @@ from napari_fish.store.sqlite.lock import write_lock
 from napari_fish.store.sqlite.pictures import FILE as PICTURES
 from napari_fish.store.sqlite.pictures import Thumbnails
 from napari_fish.store.sqlite.schema import FILE
-
-Location = str | Path
-"""Where a database is."""
 
 
 class Sizes(NamedTuple):

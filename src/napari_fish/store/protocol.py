@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -21,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from napari_fish.index.arrays import Barcodes, Keys, NeighbourLists, Rows
 from napari_fish.store.facts import Facts
+from napari_fish.store.places import Location
 from napari_fish.store.records import (
     Box,
     Calibration,
@@ -136,11 +136,11 @@ class Problem:
 
 
 class Catalogue(Protocol):
-    """The lasting table of slides and patches: what build and care need; paths in it are relative to its folder."""
+    """The lasting table of slides and patches: what build and care need; paths in it are relative to where it is."""
 
     @property
-    def folder(self) -> Path:
-        """Where the database is."""
+    def location(self) -> Location:
+        """Where the database is, a plain value: another process opens it by that."""
         ...
 
     @property
@@ -245,7 +245,7 @@ class CataloguedStore(Store, Protocol):
     def calibration(self, made: Calibration) -> None: ...
 
     @property
-    def folder(self) -> Path:
+    def location(self) -> Location:
         """Where it is."""
         ...
 

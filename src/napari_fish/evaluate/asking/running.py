@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from napari_fish.evaluate.asking.questions import Asker
 from napari_fish.names import Level
 from napari_fish.search.params import SearchParams
 from napari_fish.store.opening import open_store
+from napari_fish.store.places import Location, absolute
 from napari_fish.store.protocol import Catalogue, CataloguedStore, Store
 from napari_fish.work import Progress, ShouldStop, stop_if_asked
 
@@ -151,8 +151,8 @@ def _in_processes(
 
     helps = threading.current_thread() is threading.main_thread()
     others = jobs - 1 if helps else jobs
-    where = (store.folder.resolve(), store.generation)
-    asked = (source.folder.resolve(), source.generation)
+    where = (absolute(store.location), store.generation)
+    asked = (absolute(source.location), source.generation)
     executor = get_reusable_executor(max_workers=others, env=dict.fromkeys(THREADS, "1"))
     left, given = deque(enumerate(tasks)), set[Future[tuple[int, Answers]]]()
     try:
@@ -175,21 +175,21 @@ def _in_processes(
 
 
 def _ask_elsewhere(
-    where: tuple[Path, int], asked: tuple[Path, int], number: int, task: Task
+    where: tuple[Location, int], asked: tuple[Location, int], number: int, task: Task
 ) -> tuple[int, Answers]:
     asker = _opened(where, asked)
     return number, asker.ask(task.questions, task.params, task.level)
 
 
 @lru_cache(maxsize=1)
-def _opened(where: tuple[Path, int], asked: tuple[Path, int]) -> Asker:
+def _opened(where: tuple[Location, int], asked: tuple[Location, int]) -> Asker:
     store = _open(*where)
     return Asker(store, store if asked == where else _open(*asked))
 
 
-def _open(folder: Path, generation: int) -> CataloguedStore:
-    store = open_store(folder)
+def _open(location: Location, generation: int) -> CataloguedStore:
+    store = open_store(location)
     if store.catalogue.generation != generation:
         store.close()
-        raise FishError(f"{folder}: was changed while it was evaluated; run the evaluation again.")
+        raise FishError(f"{location}: was changed while it was evaluated; run the evaluation again.")
     return store

@@ -18,6 +18,7 @@ from napari_fish.index.arrays import Rows
 from napari_fish.store.array_store import ArrayStore
 from napari_fish.store.latent_codes import damaged_codes
 from napari_fish.store.patch_rows import PatchRows
+from napari_fish.store.places import Location
 from napari_fish.store.protocol import Problem
 from napari_fish.store.records import Calibration
 from napari_fish.store.snapshot.deltas import Delta, delete_later, delete_others, open_deltas, part_folders
@@ -182,6 +183,11 @@ class SnapshotStore(ArrayStore):
     def paper_barcodes(self) -> bool:
         """Whether barcodes are those of the paper, for which its threshold was chosen."""
         return self._paper_barcodes
+
+    @property
+    def location(self) -> Location:
+        """Where the database is."""
+        return self.folder
 
     def refresh(self) -> bool:
         """Show what was written since, by this or another program; return whether there was anything.

@@ -14,6 +14,7 @@ import numpy as np
 
 from napari_fish.errors import DatabaseError
 from napari_fish.store.facts import Facts
+from napari_fish.store.places import Location
 from napari_fish.store.records import Calibration, Quarantined
 from napari_fish.store.sqlite.file import SqlFile
 from napari_fish.store.sqlite.schema import FILE
@@ -40,6 +41,11 @@ class StateTables(SqlFile):
             self.words = int(found[0][2])
             if not 0 < self.words <= MOST_WORDS:
                 raise ValueError(f"barcodes of {self.words} words")
+
+    @property
+    def location(self) -> Location:
+        """Where the database is."""
+        return self.folder
 
     @property
     def generation(self) -> int:

@@ -19,7 +19,7 @@ from napari_fish.mosaic.values import Patch
 ODD, SURER = -3.0, 2.5
 """Where even the least suspicious seventh of a slide has higher log odds than the first, it is more likely the filter that errs: the limit
 is as much higher, by the second at most."""
-BEYOND_DOUBT, LESS = -6.0, 1.5
+BEYOND_DOUBT, LESS = -6.0, 0.75
 """Where half of a slide lies further below the limit than the first, the filter knows its laboratory well, and less is enough: the limit
 is as much lower, by the second at most."""
 LBP_LIMITS: dict[str, float] = {"normal": 0.5, "strict": 0.3}

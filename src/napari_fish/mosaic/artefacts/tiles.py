@@ -49,16 +49,19 @@ def _softened(source: NDArray[np.float32], step: int) -> NDArray[np.float32]:
     result = np.empty((rows, columns), np.float32)
     quarter, half = np.float32(0.25), np.float32(0.5)
     for i in range(rows):
-        up, down = max(0, i - step), min(rows - 1, i + step)
+        # Rows of their own, counted from 0: else the compiler cannot know that no index is negative, and takes px one by one.
+        above, below = source[max(0, i - step)], source[min(rows - 1, i + step)]
+        here, own = source[i], line[i]
         for j in range(columns):
-            line[i, j] = quarter * (source[up, j] + source[down, j]) + half * source[i, j]
+            own[j] = quarter * (above[j] + below[j]) + half * here[j]
     for i in range(rows):
         for j in range(step):
             last = columns - 1 - j
             result[i, j] = quarter * (line[i, 0] + line[i, j + step]) + half * line[i, j]
             result[i, last] = quarter * (line[i, last - step] + line[i, columns - 1]) + half * line[i, last]
-        for j in range(step, columns - step):
-            result[i, j] = quarter * (line[i, j - step] + line[i, j + step]) + half * line[i, j]
+        left, middle, right, out = line[i], line[i, step:], line[i, 2 * step :], result[i, step:]
+        for j in range(columns - 2 * step):
+            out[j] = quarter * (left[j] + right[j]) + half * middle[j]
     return result
 
 

@@ -35,6 +35,8 @@ RANKING_HELP: dict[str, str] = {
 """How each ranking orders slides."""
 OWN_COLUMNS = ("slide", "name", "patient", "site", "diagnosis")
 """Columns every database has."""
+WHICH_SLIDE = ("slide", "name", "patient")
+"""Columns that say which slide it is: there is nothing to vote on in them."""
 STATE_MPP = "--mpp on the command line, mpp= in Python, µm per px in the widgets"
 """How to say how large a pixel is; the viewer shortens it to its own way."""
 LOOK_OR_KEEP = "look at it (napari-fish mosaic SLIDE --png FILE) or keep them (--artefacts off)"

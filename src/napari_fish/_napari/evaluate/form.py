@@ -10,8 +10,8 @@ from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QHBoxLayout, QLayo
 
 from napari_fish._napari.controls.common import named, offer
 from napari_fish.evaluate import EvaluateParams
-from napari_fish.evaluate.params import LEVELS
-from napari_fish.names import MODES, RANKINGS, field_help
+from napari_fish.evaluate.params import DEPTH, LEVELS
+from napari_fish.names import MODES, RANKINGS, WHICH_SLIDE, field_help
 
 ALL_MODES, EVERYWHERE, OWN_RANKING, AS_BUILT = (
     "all, side by side",
@@ -35,7 +35,7 @@ class EvaluateForm(QWidget):
         self._ranking = _box("ranking", OWN_RANKING, *RANKINGS)
         self._level = _box("level", AS_BUILT, *LEVELS)
         self._k = _named(QSpinBox(), "k", _HELP["k"])
-        self._k.setRange(1, 20)
+        self._k.setRange(1, DEPTH)
         self._k.setValue(first.k)
         self._sample = _named(QSpinBox(), "sample", _HELP["sample"])
         self._sample.setRange(0, 1_000_000)
@@ -57,7 +57,7 @@ class EvaluateForm(QWidget):
 
     def offer_columns(self, columns: list[str]) -> None:
         """Offer the columns of a database."""
-        useful = [name for name in columns if name not in ("slide", "name", "patient")]
+        useful = [name for name in columns if name not in WHICH_SLIDE]
         offer(self._target, sorted(useful, key=lambda name: name != "diagnosis"))
         offer(self._within, [EVERYWHERE, *useful])
 

@@ -11,7 +11,7 @@ from qtpy.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLabel, QSizePolic
 from napari_fish._napari.controls.common import named
 from napari_fish._napari.search.filters import FilterBar
 from napari_fish.database import Database
-from napari_fish.names import MODE_HELP, MODES, RANKING_HELP, RANKINGS, Mode, Ranking, field_help
+from napari_fish.names import MODE_HELP, MODES, RANKING_HELP, RANKINGS, WHICH_SLIDE, Mode, Ranking, field_help
 from napari_fish.search import SearchParams
 
 MOST_SLIDES = 200
@@ -64,7 +64,7 @@ class ParamsPanel(QWidget):
         self.target.blockSignals(True)
         self.target.clear()
         columns = database.store.slides.columns if database is not None else ["diagnosis"]
-        self.target.addItems([name for name in columns if name not in ("slide", "name", "patient")])
+        self.target.addItems([name for name in columns if name not in WHICH_SLIDE])
         self.target.setCurrentText(before if self.target.findText(before) >= 0 else "diagnosis")
         self.target.blockSignals(False)
 

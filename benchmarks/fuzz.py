@@ -34,8 +34,8 @@ COLUMNS = {
 }
 
 
-def fuzz(kind: str, mutants: int, seed: int, seconds: float, kept: Path | None) -> tuple[Row, list[str]]:
-    """Try mutants of one kind; return a line of the table, and what was found."""
+def fuzz(kind: str, numbers: range, seed: int, seconds: float, kept: Path | None) -> tuple[Row, list[str]]:
+    """Try mutants of one kind, by their numbers; return a line of the table, and what was found."""
     worker, outcomes, found = Worker(seconds), Counter[str](), []
     most, slowest = 0, 0.0
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=in_memory()) as room, warnings.catch_warnings():
@@ -43,7 +43,7 @@ def fuzz(kind: str, mutants: int, seed: int, seconds: float, kept: Path | None) 
         home = Path(room)
         (home / "sound").mkdir()
         sound = list(KINDS[kind].make(home / "sound"))
-        for number in range(mutants if sound else 0):
+        for number in numbers if sound else ():
             source = sound[number % len(sound)]
             target = home / str(number) / source.name
             for _ in range(2):
@@ -89,6 +89,9 @@ def _pipes(folder: str, names: list[str]) -> list[str]:
 
 def _more(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mutants", type=int, help=f"of each kind; by default {ALL}, quick {QUICK}")
+    parser.add_argument(
+        "--first", type=int, default=0, help="number of the first of each kind, to share a run out"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--seconds",
@@ -108,7 +111,9 @@ def main() -> None:
     mutants = asked.mutants or (QUICK if asked.quick else ALL)
     rows: list[Row] = []
     for kind in asked.kinds:
-        rows.append(fuzz(kind, mutants, asked.seed, asked.seconds, asked.keep)[0])
+        rows.append(
+            fuzz(kind, range(asked.first, asked.first + mutants), asked.seed, asked.seconds, asked.keep)[0]
+        )
         print(f"done: {rows[-1]}", file=sys.stderr, flush=True)
     names = [name for name in rows[0] if name != "kind"]
     total = {

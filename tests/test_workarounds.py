@@ -61,9 +61,9 @@ def test_a_closed_viewer_must_still_not_be_collected_in_a_thread() -> None:
     )
 
 
-def test_the_viewer_still_encodes_in_its_own_process() -> None:
-    job = (SOURCE / "_napari" / "database" / "build_job.py").read_text(encoding="utf-8")
-    assert "from napari_fish.building.build import build" in job, (
+def test_the_viewer_still_encodes_queries_in_its_own_process() -> None:
+    jobs = (SOURCE / "_napari" / "session" / "session_jobs.py").read_text(encoding="utf-8")
+    assert "database.encoder" in jobs, (
         "nothing heavy runs in a thread of the viewer any more: the shorter turns of threads in jobs.housekeeping and "
         "load_torch_libraries in encode.bundle.device may go"
     )

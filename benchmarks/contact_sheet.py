@@ -9,6 +9,7 @@ how well tissue and artefacts are told apart on demo slides with seeds never use
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -20,9 +21,11 @@ from PIL import Image, ImageDraw
 from napari_fish.errors import FishError
 from napari_fish.mosaic import make_mosaic
 from napari_fish.mosaic.draw import draw_mosaic
-from napari_fish.mosaic.training.evaluation import evaluate_demo, score
 from napari_fish.slides import find_slides, open_slide
 from napari_fish.slides.demo import demo_specs
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.mosaic.demo_scores import evaluate_demo, score
 
 STATED_MPP = {
     "kidney-glomeruli.svs": 0.25,

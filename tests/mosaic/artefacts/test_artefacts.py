@@ -17,13 +17,13 @@ from napari_fish.mosaic import MosaicParams, make_mosaic, preset
 from napari_fish.mosaic.artefacts.beside import KINDS, NAMES, PATCH_NAMES
 from napari_fish.mosaic.artefacts.filters import Measurer, read_filters, shrunk
 from napari_fish.mosaic.artefacts.judge import doubtful, judged
-from napari_fish.mosaic.training.evaluation import Score, evaluate_demo, score
 from napari_fish.mosaic.training.examples import FIELD_MPP, filled, read_field, resized
 from napari_fish.mosaic.training.painting import PAINTERS
 from napari_fish.mosaic.training.train import TRAINING_SEED
 from napari_fish.mosaic.values import Patch
 from napari_fish.slides.demo import DemoSpec, write_glass
 from tests.mosaic.artefacts.test_measure import grain
+from tests.mosaic.demo_scores import Score, evaluate_demo, score
 
 
 def test_the_shipped_filters_are_plain_finite_numbers() -> None:

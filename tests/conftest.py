@@ -39,7 +39,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     from napari_fish.building import build as building
     from napari_fish.building.runner import RunnerHere
 
-    monkeypatch.setattr(building, "RunnerProcesses", lambda chosen, workers: RunnerHere(chosen.load))
+    monkeypatch.setattr(building, "RunnerProcesses", lambda chosen, *_: RunnerHere(chosen.load))
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ def build(
     def runner_of(chosen: ChosenEncoder) -> Runner:
         if encoder is not None:
             return RunnerHere(chosen.load)
-        return RunnerProcesses(chosen, params.workers)
+        return RunnerProcesses(chosen, params.workers, len(wanted))
 
     store, runner, settings = open_for_build(folder, params, runner_of, encoder, should_stop)
     with store, closing(runner):

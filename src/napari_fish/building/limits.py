@@ -15,6 +15,8 @@ from napari_fish.texts import duration, in_bytes
 
 SLIDES_A_WORKER = 4
 """A further worker takes seconds to start: it must have so many slides to do."""
+BYTES_A_WORKER = 1_500_000_000
+"""What one takes at least, as measured, with its encoder."""
 SHARE_OF_MEMORY = 0.75
 """Of this computer's, for all workers together."""
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -49,14 +51,14 @@ class Limits:
         return self.memory or int(SHARE_OF_MEMORY * psutil.virtual_memory().total / workers)
 
 
-def workers_for(asked: int, device: str) -> int:
-    """Return how many workers there are to be: as many as asked for, else one a GPU; a processor is shared by few."""
+def workers_for(asked: int, device: str, slides: int) -> int:
+    """Return how many workers there are to be for so many slides: as many as asked for, else one a GPU or a core."""
     if asked:
-        return asked
-    gpus = len(_gpus(device))
-    if gpus or device not in ("auto", "cpu"):
-        return max(1, gpus)
-    return max(1, _cores() // 2)
+        return max(1, min(asked, slides))
+    most = len(_gpus(device)) or 1
+    if most == 1 and device in ("auto", "cpu"):
+        most = min(_cores(), int(SHARE_OF_MEMORY * psutil.virtual_memory().total / BYTES_A_WORKER))
+    return max(1, min(most, slides // SLIDES_A_WORKER))
 
 
 def environments(workers: int, device: str) -> Iterator[dict[str, str]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from napari_fish.building.limits import SLIDES_A_WORKER, Limits, environments, workers_for
+from napari_fish.building.limits import Limits, environments, workers_for
 from napari_fish.building.settings import ChosenEncoder
 from napari_fish.building.slide_task import Begun, Desk, Known, Outcome, Refused, SlideEncoded, SlideTask
 from napari_fish.building.worker import Answer, Asked, Encoded, Failed, Opening, Ready, Worker
@@ -23,6 +23,8 @@ LOOK_SECONDS = 0.2
 """How often workers are looked after."""
 STARTING_SECONDS = 600.0
 """A worker that has not loaded its encoder by then never will."""
+ENOUGH_SLIDES = 256
+"""For more slides there are not more workers."""
 LEAST_GIVEN = 3
 """Slides a worker has at a time, so that it can read ahead."""
 MOST_ENDS, MOST_KILLS = 2, 5
@@ -102,6 +104,8 @@ class RunnerProcesses:
         The encoder that each of them loads.
     workers
         How many; 0 for as many as this computer is good for.
+    slides
+        How many there may be to encode: for few, few are started.
     limits
         What each of them may take.
 
@@ -111,17 +115,23 @@ class RunnerProcesses:
     itself, in a worker that has no other.
     """
 
-    def __init__(self, chosen: ChosenEncoder, workers: int = 0, limits: Limits | None = None) -> None:
-        self._chosen, self._limits = chosen, limits or Limits()
-        self._most = workers_for(workers, chosen.device)
-        self._memory = self._limits.memory_of(self._most)
-        self._environments = environments(self._most, chosen.device)
+    def __init__(
+        self, chosen: ChosenEncoder, workers: int, slides: int, limits: Limits | None = None
+    ) -> None:
+        self._chosen, self._asked, self._limits = chosen, workers, limits or Limits()
+        self._plan(slides)
         self._workers: list[_Busy] = []
         self._failed_starts: list[str] = []
         self._paused = False
         self._looked = 0.0
         # Patches of a slide, on average.
         self._patches, self._slides = 0, 0
+
+    def _plan(self, slides: int) -> None:
+        """Let as many workers share this computer as are worth starting for so many slides."""
+        self._most = workers_for(self._asked, self._chosen.device, slides)
+        self._memory = self._limits.memory_of(self._most)
+        self._environments = environments(self._most, self._chosen.device)
 
     @property
     def pids(self) -> list[int]:
@@ -140,6 +150,9 @@ class RunnerProcesses:
     def run(self, tasks: Iterable[SlideTask], desk: Desk) -> Generator[Outcome, None, None]:
         """Yield what becomes of each task, in any order."""
         todo = _Round(tasks)
+        if not self._workers:
+            todo.look_ahead(ENOUGH_SLIDES)
+            self._plan(len(todo.waiting))
         try:
             while True:
                 self._give(todo)
@@ -163,12 +176,8 @@ class RunnerProcesses:
 
     def _give(self, todo: _Round) -> None:
         """Let every worker have enough to do, and let there be as many as are worth starting."""
-        todo.look_ahead(max(SLIDES_A_WORKER * self._most, LEAST_GIVEN))
-        left = len(todo.waiting) + sum(len(one.tasks) for one in self._workers)
-        worth = min(self._most, max(1, left // SLIDES_A_WORKER))
-        while len(self._workers) < worth and (todo.waiting or todo.alone):
-            self._add()
-        if not self._workers and todo.alone:
+        todo.look_ahead(self._most)
+        while len(self._workers) < self._most and (todo.waiting or todo.alone):
             self._add()
         for one in self._workers:
             if todo.alone and not one.tasks:

@@ -19,7 +19,17 @@ _NUMBERS = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?(,[+-]?\d+(\.\d+)?)*")
 _FORMULA = ("=", "+", "-", "@", "\t")
 
 NoteKind = Literal[
-    "query", "patient", "threshold", "neighbours", "filled", "short", "far", "labels", "masks", "files"
+    "query",
+    "patient",
+    "threshold",
+    "neighbours",
+    "filled",
+    "short",
+    "far",
+    "labels",
+    "masks",
+    "files",
+    "workers",
 ]
 """What a note is about; code goes by this, never by words."""
 
@@ -32,7 +42,7 @@ class Note:
     ----------
     kind
         What it is about: what of the query was searched, whose slide it is, what counts as near, how neighbours were found,
-        what was filled in, why there is less than was asked for, that nothing is near; labels, masks or files of a build.
+        what was filled in, why there is less than was asked for, that nothing is near; labels, masks or files of a build, and who worked.
     text
         The same in words.
     """

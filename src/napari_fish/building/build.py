@@ -12,6 +12,7 @@ from napari_fish.building.labelling import label_notes, labels_of, remember_pati
 from napari_fish.building.masks import masks_of, remember_folders, without_masks
 from napari_fish.building.params import BuildParams
 from napari_fish.building.runner import Runner, RunnerHere
+from napari_fish.building.runner_cluster import RunnerCluster
 from napari_fish.building.runner_processes import RunnerProcesses
 from napari_fish.building.settings import ChosenEncoder, open_for_build
 from napari_fish.building.strictness import params_for
@@ -85,6 +86,8 @@ def build(
     wanted = [one for one in found if only is None or one.slide in only]
 
     def runner_of(chosen: ChosenEncoder) -> Runner:
+        if params.cluster:
+            return RunnerCluster.of(params, chosen, watch)
         if encoder is not None:
             return RunnerHere(chosen.load)
         return RunnerProcesses(chosen, params.workers, len(wanted))
@@ -113,6 +116,7 @@ def build(
             finally:
                 run.pictures.close()
         notes = noted("labels", label_notes(table, matched)) + noted("masks", (*masks.notes, *run.notes))
+        notes += noted("workers", runner.notes)
         notes += noted("threshold", _settled(store)) + noted("files", [told_unread(unread)] if unread else [])
         if dismissed:
             said = f"Dismissed, and left alone until they change: {enumerated(dismissed)}."

@@ -44,6 +44,13 @@ class BuildParams:
     workers : int
         Programs that read and encode slides at a time, each on a GPU of its own or on its share of the processor; 0 for
         as many as suit this computer.
+    cluster : str or None
+        Encode on a cluster: the address of a scheduler that was started with dask's own tools, tls://HOST:PORT, or the
+        file it wrote; by default on this computer.
+    map_path : tuple of str
+        Where the workers of a cluster have what lies here, HERE=THERE.
+    insecure : bool
+        Allow a connection to the scheduler of another computer that is not encrypted.
     """
 
     encoder: str | None = None
@@ -59,3 +66,6 @@ class BuildParams:
     batch: int = 0
     artefacts: Strictness | None = None
     workers: int = 0
+    cluster: str | None = None
+    map_path: tuple[str, ...] = ()
+    insecure: bool = False

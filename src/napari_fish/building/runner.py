@@ -12,7 +12,15 @@ from napari_fish.work import ShouldStop
 
 
 class Runner(Protocol):
-    """Turns tasks into outcomes."""
+    """Turns tasks into outcomes.
+
+    Attributes
+    ----------
+    notes
+        What is to be said of the work.
+    """
+
+    notes: list[str]
 
     def start(self, should_stop: ShouldStop) -> None:
         """Get ready; an encoder that cannot be used is an error now."""
@@ -37,7 +45,7 @@ class RunnerHere:
     """
 
     def __init__(self, load: Callable[[], Encoder]) -> None:
-        self._load = load
+        self._load, self.notes = load, list[str]()
         self._encoder: Encoder | None = None
 
     def start(self, should_stop: ShouldStop) -> None:

@@ -120,6 +120,7 @@ class RunnerProcesses:
     ) -> None:
         self._chosen, self._asked, self._limits = chosen, workers, limits or Limits()
         self._plan(slides)
+        self.notes = list[str]()
         self._workers: list[_Busy] = []
         self._failed_starts: list[str] = []
         self._paused = False

@@ -50,12 +50,15 @@ class ChosenEncoder:
         Where it is to compute: auto, cuda, mps, xpu or cpu.
     batch
         Patches computed at once; 0 for what suits the device.
+    name
+        Its id or path; empty for one that is loaded already.
     """
 
     card: Card
     make: Callable[[], Encoder]
     device: str = "auto"
     batch: int = 0
+    name: str | Path = ""
 
     def load(self) -> Encoder:
         """Load it."""
@@ -85,7 +88,7 @@ def choose_encoder(
     if catalogue is not None and not asked:
         kept = place_of(catalogue.facts.bundle, catalogue.location)
         name = kept if kept is not None and is_there(kept) else catalogue.facts.encoder
-    chosen = ChosenEncoder(card_of(name), partial(load_encoder, name, device), device, batch)
+    chosen = ChosenEncoder(card_of(name), partial(load_encoder, name, device), device, batch, name)
     if catalogue is not None:
         _check_encoder(catalogue, chosen.card)
     return chosen

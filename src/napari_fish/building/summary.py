@@ -88,12 +88,18 @@ class Watch:
         With where a slide is, and how many of its patches are encoded.
     paused
         Asked often; while it says yes the build is held.
+    said
+        With what is to be known at once.
+    live
+        Whether somebody looks at the pictures of slides in work.
     """
 
     started: Callable[[Under], None] = lambda under: None
     finished: Callable[[SlideDone], None] = lambda done: None
     encoded: Callable[[Path, int], None] = lambda path, patches: None
     paused: Callable[[], bool] = lambda: False
+    said: Callable[[str], None] = lambda text: None
+    live: bool = False
 
 
 @dataclass(frozen=True)

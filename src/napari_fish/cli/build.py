@@ -46,7 +46,9 @@ _Columns = Annotated[
     ),
 ]
 _Slides = Annotated[Path, typer.Argument(help="A folder of slides, or one slide.")]
-_MADE = ("patient", "device", "workers", "store_codes", "artefacts", "mask", "mpp")
+_MADE = (
+    "patient", "device", "workers", "store_codes", "artefacts", "mask", "mpp", "cluster", "map_path", "insecure",
+)  # fmt: skip
 
 
 @takes(BuildParams, "encoder", "preset", "patches", *_MADE)
@@ -113,7 +115,7 @@ def _build(
         with progress_bar("Building") as progress, interruptible() as should_stop:
             # Slides that need no work take no time: counted, they would spoil the estimate of what is left.
             summary = run(
-                slides, database, labels, params, watch=Watch(finished=count), columns=columns,
+                slides, database, labels, params, watch=Watch(finished=count, said=say_meanwhile), columns=columns,
                 progress=lambda done, total: progress(done - skipped, total - skipped), should_stop=should_stop,
             )  # fmt: skip
     except KeyboardInterrupt:

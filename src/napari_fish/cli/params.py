@@ -15,7 +15,7 @@ from napari_fish.names import field_help, option_of
 
 _METAVARS = {
     "where": "COLUMN=VALUE", "query_where": "COLUMN=VALUE", "within": "COLUMN", "patient": "COLUMN|REGEX",
-    "mask": "FOLDER|FILE|COLUMN",
+    "mask": "FOLDER|FILE|COLUMN", "cluster": "ADDRESS|FILE", "map_path": "HERE=THERE",
 }  # fmt: skip
 Command = Callable[..., None]
 

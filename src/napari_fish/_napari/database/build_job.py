@@ -122,7 +122,7 @@ class BuildNews:
     def watch(self, brake: Brake) -> Watch:
         """Return what the build is to call."""
         self._brake = brake
-        return Watch(self._started, self._finished, self._progressed, lambda: brake.paused)
+        return Watch(self._started, self._finished, self._progressed, lambda: brake.paused, live=True)
 
     @property
     def patches(self) -> int:

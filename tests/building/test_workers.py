@@ -9,15 +9,16 @@ import signal
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from napari_fish.building import build as building
-from napari_fish.building import settings
+from napari_fish.building import limits, settings
 from napari_fish.building.build import build
-from napari_fish.building.limits import Limits
+from napari_fish.building.limits import Limits, environments, workers_for
 from napari_fish.building.params import BuildParams
 from napari_fish.building.runner_processes import RunnerProcesses
 from napari_fish.building.summary import Watch
@@ -46,8 +47,8 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def small_limits(planted: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = Limits(seconds=30, seconds_a_gb=0, memory=10**9)
-    monkeypatch.setattr(building, "RunnerProcesses", partial(RunnerProcesses, limits=limits))
+    small = Limits(seconds=30, seconds_a_gb=0, memory=10**9)
+    monkeypatch.setattr(building, "RunnerProcesses", partial(RunnerProcesses, limits=small))
 
 
 def write_slides(folder: Path, *bad: str) -> Path:
@@ -181,3 +182,26 @@ def test_an_encoder_that_cannot_be_loaded_ends_the_build_and_leaves_no_database(
     with pytest.raises(EncoderError, match=said):
         build(write_slides(tmp_path / "s"), tmp_path / "x.fish")
     assert not (tmp_path / "x.fish").exists()
+
+
+def test_each_worker_sees_a_gpu_of_its_own_and_cores_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in limits.THREADS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(limits, "_cores", lambda: 8)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,3")
+    assert workers_for(0, "auto", 1000) == 2 and workers_for(0, "cuda", 4) == 1
+    seen = list(islice(environments(3, "auto"), 3))
+    assert [one["CUDA_VISIBLE_DEVICES"] for one in seen] == ["GPU-a", "3", "GPU-a"]
+    assert {one["OMP_NUM_THREADS"] for one in seen} == {"2"}
+    assert (
+        workers_for(0, "cpu", 1000) > 2
+        and workers_for(0, "cpu", 11) == 2
+        and workers_for(0, "mps", 1000) == 1
+    )
+    assert workers_for(5, "cpu", 3) == 3 and "CUDA_VISIBLE_DEVICES" not in next(environments(2, "cpu"))
+
+
+def test_a_larger_file_may_be_silent_for_longer() -> None:
+    allowed = Limits(seconds=60, seconds_a_gb=120)
+    assert (allowed.silence(0), allowed.silence(2 * 10**9)) == (60, 300)
+    assert allowed.told(2 * 10**9) == "no sign of life for 5 min, the limit for 2.0 GB"

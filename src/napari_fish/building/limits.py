@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle
@@ -55,8 +56,8 @@ def workers_for(asked: int, device: str, slides: int) -> int:
     """Return how many workers there are to be for so many slides: as many as asked for, else one a GPU or a core."""
     if asked:
         return max(1, min(asked, slides))
-    most = len(_gpus(device)) or 1
-    if most == 1 and device in ("auto", "cpu"):
+    most = len(_gpus(device))
+    if not most and (device == "cpu" or (device == "auto" and sys.platform != "darwin")):
         most = min(_cores(), int(SHARE_OF_MEMORY * psutil.virtual_memory().total / BYTES_A_WORKER))
     return max(1, min(most, slides // SLIDES_A_WORKER))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,12 +57,19 @@ class SlideTable:
             self._numbers = {record.slide: i for i, record in self._living()}
         return self._numbers.get(slide)
 
+    def _label_names(self) -> Iterable[str]:
+        return (name for _, record in self._living() for name in record.labels)
+
+    def _values(self, column: str) -> tuple[NDArray[np.int64], Sequence[str]]:
+        """Return the values of a column, and of which slides they are; none where it is empty."""
+        living = list(self._living())
+        return np.array([i for i, _ in living], np.int64), [record.column(column) for _, record in living]
+
     @property
     def columns(self) -> list[str]:
         """Names of all columns, in lower case."""
         if self._columns is None:
-            extra = {name.lower() for _, record in self._living() for name in record.labels}
-            self._columns = [*OWN_COLUMNS, *sorted(extra)]
+            self._columns = [*OWN_COLUMNS, *sorted({name.lower() for name in self._label_names()})]
         return self._columns
 
     def numbered(self, column: str) -> tuple[NDArray[np.int32], list[str]]:
@@ -72,15 +79,13 @@ class SlideTable:
         """
         column = column.lower()
         if column not in self._codes:
-            seen: dict[str, int] = {"": -1}
-            values: list[str] = []
-            codes = np.full(len(self.records), -1, np.int32)
-            for i, record in self._living():
-                value = record.column(column)
-                folded = value.casefold()
-                if folded not in seen:
-                    seen[folded] = len(values)
-                    values.append(value)
-                codes[i] = seen[folded]
-            self._codes[column] = codes, values
+            at, found = self._values(column)
+            folded = [value.casefold() for value in found]
+            first = {"": ""}
+            for short, value in zip(folded, found, strict=True):
+                first.setdefault(short, value)
+            numbers = {short: i - 1 for i, short in enumerate(first)}
+            codes = np.full(len(self), -1, np.int32)
+            codes[at] = [numbers[short] for short in folded]
+            self._codes[column] = codes, list(first.values())[1:]
         return self._codes[column]

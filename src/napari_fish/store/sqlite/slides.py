@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from napari_fish.index.arrays import Mask, frozen
-from napari_fish.names import OWN_COLUMNS
 from napari_fish.store.records import SlideRecord
 from napari_fish.store.slide_table import SlideTable
 from napari_fish.store.sqlite.catalogue import SqliteCatalogue
@@ -49,41 +48,22 @@ class CatalogueSlides(SlideTable):
 
     def number(self, slide: str) -> int | None:
         """Return the number of a slide, given by its id."""
-        return self._position(self._catalogue.number(slide))
+        number = self._catalogue.number(slide)
+        at, known = self._positions([] if number is None else [number])
+        return int(at[0]) if known.any() else None
 
-    def _position(self, number: int | None) -> int | None:
-        if number is None:
-            return None
-        at = int(np.searchsorted(self.numbers, number))
-        return at if at < len(self.numbers) and self.numbers[at] == number else None
+    def _positions(self, numbers: ArrayLike) -> tuple[NDArray[np.int64], Mask]:
+        """Return where numbers of the catalogue are, and which are; a slide added since this table was made is not in it."""
+        wanted = np.asarray(numbers, np.int64)
+        at = np.searchsorted(self.numbers, wanted)
+        known = at < len(self)
+        known[known] = self.numbers[at[known]] == wanted[known]
+        return at, known
 
-    @property
-    def columns(self) -> list[str]:
-        """Names of all columns, in lower case."""
-        if self._columns is None:
-            extra = {name.lower() for name in self._catalogue.label_columns()}
-            self._columns = [*OWN_COLUMNS, *sorted(extra)]
-        return self._columns
+    def _label_names(self) -> Iterable[str]:
+        return self._catalogue.label_columns()
 
-    def numbered(self, column: str) -> tuple[NDArray[np.int32], list[str]]:
-        """Return a column as numbers, shape (n_slides,), and the values they stand for."""
-        column = column.lower()
-        if column not in self._codes:
-            codes = np.full(len(self), -1, np.int32)
-            seen: dict[str, int] = {"": -1}
-            values: list[str] = []
-            found = self._catalogue.column(column)
-            for _, value in found:
-                folded = value.casefold()
-                if folded not in seen:
-                    seen[folded] = len(values)
-                    values.append(value)
-            numbers = np.fromiter((number for number, _ in found), np.int64, len(found))
-            at = np.searchsorted(self.numbers, numbers)
-            known = at < len(self)
-            # A slide added since this table was made is not in it.
-            known[known] = self.numbers[at[known]] == numbers[known]
-            of = np.fromiter((seen[value.casefold()] for _, value in found), np.int32, len(found))
-            codes[at[known]] = of[known]
-            self._codes[column] = codes, values
-        return self._codes[column]
+    def _values(self, column: str) -> tuple[NDArray[np.int64], Sequence[str]]:
+        found = self._catalogue.column(column)
+        at, known = self._positions([number for number, _ in found])
+        return at[known], [value for (_, value), there in zip(found, known.tolist(), strict=True) if there]

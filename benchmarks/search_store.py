@@ -60,7 +60,7 @@ def _write_truth(archive: LatencyArchive, folder: Path) -> None:
             # One slide in a thousand is rare: a filter for it leaves 0.1 %.
             cohort = "rare" if i % 1000 == 7 else "common"
             run(
-                "INSERT INTO slides VALUES (?, ?, ?, ?, '', ?, '', '', 0, 0, 0.25, 20480, 20480, ?, ?)",
+                "INSERT INTO slides VALUES (?, ?, ?, ?, '', ?, '', '', 0, 0, 0.25, 20480, 20480, ?, ?, '')",
                 (i + 1, f"s{i}", f"s{i}.svs", f"p{i}", f"class {kind}", SLIDE, i + 1),
             )
             run("INSERT INTO labels VALUES ('cohort', ?, ?)", (i + 1, cohort))

@@ -203,6 +203,22 @@ def test_a_worker_killed_in_the_middle_costs_nothing(
     assert killed and made.counts["added"] == 6 and digest(tmp_path / "a.fish") == expected
 
 
+def test_when_all_workers_are_killed_at_once_those_that_follow_go_on(
+    cluster: Cluster, slides: Path, encoder: str, expected: str, tmp_path: Path
+) -> None:
+    killed = list[int]()
+
+    def kill(path: Path, patches: int) -> None:
+        if not killed:
+            for name in ("worker 1", "worker 2"):
+                worker = cluster.worker(name)
+                killed.append(worker.pid)
+                worker.send_signal(signal.SIGKILL)
+
+    made = build(slides, tmp_path / "a.fish", params=params(cluster, encoder), watch=Watch(encoded=kill))
+    assert len(killed) == 2 and made.counts["added"] == 6 and digest(tmp_path / "a.fish") == expected
+
+
 def test_a_build_that_is_stopped_keeps_what_is_finished_and_the_next_one_ends_the_same(
     cluster: Cluster, slides: Path, encoder: str, expected: str, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ class _Sent:
 
     task: SlideTask
     look: bool
+    allowed: tuple[str, ...] = ()
     worker: str = ""
     heard: float = 0.0
     ends: int = 0
@@ -131,6 +132,7 @@ class RunnerCluster:
                 if desk.should_stop():
                     raise Cancelled("the work was stopped.")
                 self._check()
+                self._send_anew(sent)
                 while more and not desk.paused() and len(sent) < AHEAD * sum(self._fit.values()):
                     task = next(supply, None)
                     more = task is not None
@@ -145,6 +147,9 @@ class RunnerCluster:
                         desk.begun(news)
                     elif (done := sent.pop(news, None)) is not None:
                         outcome = self._outcome(news, done)
+                        if outcome is None:
+                            self._send(sent, done)
+                            continue
                         if isinstance(outcome, Known) and not desk.claim(
                             outcome.number, outcome.content_hash
                         ):
@@ -164,20 +169,29 @@ class RunnerCluster:
     def _send(self, sent: dict[Any, _Sent], one: _Sent) -> None:
         """Ask for a slide to be looked at, or to be encoded."""
         assert self._client is not None
-        one.heard = time.monotonic()
+        one.allowed, one.worker, one.heard = tuple(self._fit), "", time.monotonic()
         future = self._client.submit(
             work,
             one.task,
             self._wanted,
             look=one.look,
             pure=False,
-            workers=list(self._fit),
+            workers=one.allowed,
             # So that what is known already is found before anybody waits for it.
             priority=1 if one.look else 0,
             resources={GPU: 1} if self._gpus and not one.look else None,
         )
         sent[future] = one
         future.add_done_callback(self._news.put)
+
+    def _send_anew(self, sent: dict[Any, _Sent]) -> None:
+        """Give to others what only workers that are gone might have done."""
+        if self._fit:
+            for future, one in list(sent.items()):
+                if self._fit.keys().isdisjoint(one.allowed):
+                    del sent[future]
+                    future.cancel()
+                    self._send(sent, one)
 
     def _heard(self, *, wait: bool) -> Generator[Any, None, None]:
         """Yield what has come, after waiting a little for it."""
@@ -188,11 +202,13 @@ class RunnerCluster:
         except queue.Empty:
             return
 
-    def _outcome(self, future: Future, one: _Sent) -> Outcome:
-        """Return what became of a slide."""
+    def _outcome(self, future: Future, one: _Sent) -> Outcome | None:
+        """Return what became of a slide; None where its worker gave it up though nobody had asked for that."""
         from distributed import KilledWorker
 
         path = self._paths.here(str(one.task.path))
+        if future.cancelled():
+            raise self._gone()
         try:
             outcome: Outcome = future.result(timeout=CONNECT_SECONDS)
         except KilledWorker as error:
@@ -204,7 +220,9 @@ class RunnerCluster:
                     "they have, or they were ended for another reason: try it again."
                 ),
             )
-        except (FishError, Cancelled):
+        except Cancelled:
+            return None
+        except FishError:
             raise
         except Exception as error:
             self._check()
@@ -242,11 +260,14 @@ class RunnerCluster:
         """Notice that the scheduler is gone, and workers that came."""
         assert self._client is not None
         if self._client.status != "running":
-            raise ClusterError(
-                f"{self._address}: the scheduler is gone. Finished slides are kept; run it again when it is back."
-            )
+            raise self._gone()
         if time.monotonic() - self._looked > FIT_SECONDS:
             self._look_for_workers()
+
+    def _gone(self) -> ClusterError:
+        return ClusterError(
+            f"{self._address}: the scheduler is gone. Finished slides are kept; run it again when it is back."
+        )
 
     def _look_for_workers(self) -> None:
         """Learn which workers there are and can do this; send the encoder to those that lack it."""
@@ -254,7 +275,10 @@ class RunnerCluster:
         assert client is not None
         self._looked = time.monotonic()
         there: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
-        self._fit = {worker: slots for worker, slots in self._fit.items() if worker in there}
+        left = {worker: slots for worker, slots in self._fit.items() if worker in there}
+        if self._fit and not left:
+            self._watch.said("All workers are gone; waiting for others.")
+        self._fit = left
         new = [worker for worker in there if worker not in self._seen]
         if new:
             self._seen.update(new)

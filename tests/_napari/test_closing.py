@@ -37,6 +37,7 @@ print("patches:", news.patches)
 """
 
 
+@pytest.mark.timeout(900)
 def test_a_viewer_closed_during_a_build_ends_cleanly_and_the_build_can_be_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,3 +1,6 @@
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -202,6 +205,19 @@ def test_the_self_test_picks_a_plan_that_agrees_and_remembers_it(tiny_bundle, mo
     assert len(trials) == 2
     monkeypatch.setattr(plans, "candidate_plans", lambda device: [PLAIN])
     assert Encoder(tiny_bundle, "cpu").plan == PLAIN and len(trials) == 3, "other plans, another test"
+
+
+def test_programs_that_start_at_once_compute_alike(tiny_bundle, monkeypatch):
+    choices = iter([PLAIN, FUSED])
+
+    def slow(*arguments):
+        time.sleep(0.2)
+        return next(choices)
+
+    monkeypatch.setattr(plans, "self_test", slow)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: Encoder(tiny_bundle, "cpu").plan, range(2))
+    assert first == second == PLAIN
 
 
 @pytest.fixture

@@ -87,7 +87,13 @@ class RunnerCluster:
         self._watch, card = watch or Watch(), chosen.card
         topic = f"napari-fish-{uuid.uuid4()}"
         self._wanted = Wanted(
-            __version__, card.id, card.sha256, chosen.device, chosen.batch, topic, self._watch.live
+            version=__version__,
+            encoder=card.id,
+            sha256=card.sha256,
+            device=chosen.device,
+            batch=chosen.batch,
+            topic=topic,
+            live=self._watch.live,
         )
         self._client: Client | None = None
         self._fit: dict[str, int] = {}

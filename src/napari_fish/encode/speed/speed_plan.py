@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_fish.encode.bundle.card import Card
-from napari_fish.encode.speed.remembered import remember, remembered
+from napari_fish.encode.speed.remembered import one_at_a_time, remember, remembered
 
 if TYPE_CHECKING:
     import torch
@@ -160,12 +160,14 @@ def choose_plan(model: VQVAE, texture: nn.Module, device: torch.device, card: Ca
         Makes barcodes, bool (n, length), of features, float32 (n, features).
     """
     name = _machine(device, card)
-    with contextlib.suppress(KeyError, TypeError):
-        return Plan(**remembered(MEMORY)[name])
-    plan = self_test(model, texture, device, bits, card.size)
-    if plan is None:
-        return candidate_plans(device)[0]
-    remember(MEMORY, name, asdict(plan))
+    # Plans round differently: programs that encode for one database must not each choose their own.
+    with one_at_a_time(MEMORY):
+        with contextlib.suppress(KeyError, TypeError):
+            return Plan(**remembered(MEMORY)[name])
+        plan = self_test(model, texture, device, bits, card.size)
+        if plan is None:
+            return candidate_plans(device)[0]
+        remember(MEMORY, name, asdict(plan))
     return plan
 
 
@@ -218,18 +220,16 @@ def _made_up_tissue(side: int) -> NDArray[np.uint8]:
 
 
 def _machine(device: torch.device, card: Card) -> str:
-    """Return a name under which a plan is remembered."""
+    """Return a name under which a plan is remembered; not by threads, which differ from one worker to the next."""
     import torch
 
     title = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
-    cores = torch.get_num_threads()
     facts = (
         PLAN_VERSION,
         card.sha256,
         str(device),
         title,
         platform.machine(),
-        cores,
         torch.__version__,
         candidate_plans(device),
     )

@@ -102,14 +102,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     }
     said |= {f"{tls}CA_FILE": str(folder / "ca.pem"), "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
     import dask
-    import torch
+    import distributed  # noqa: F401 - its settings have defaults since then
 
-    # The way to compute that is fastest here is remembered in the cache; others may turn a bit in a hundred.
+    # The way to compute that is fastest here is remembered in the cache; others round differently, and so do more threads.
     own = {"NAPARI_FISH_CACHE": str(folder / "cache")}
-    threads = {"PYTHONPATH": str(SRC), "OMP_NUM_THREADS": str(torch.get_num_threads())}
+    threads = {"PYTHONPATH": str(SRC), "OMP_NUM_THREADS": "1"}
     made = Cluster(folder, os.environ | said | own | threads)
-    from_here = {"ca-file": str(folder / "ca.pem"), "client": {"cert": str(node), "key": str(node)}}
-    with dask.config.set({"distributed.comm.tls": from_here}), pytest.MonkeyPatch.context() as patch:
+    from_here = {"ca-file": str(folder / "ca.pem"), "client.cert": str(node), "client.key": str(node)}
+    settings = {f"distributed.comm.tls.{name}": value for name, value in from_here.items()}
+    with dask.config.set(settings), pytest.MonkeyPatch.context() as patch:
         patch.setenv(*next(iter(own.items())))
         for name in ("scheduler", "worker 1", "worker 2"):
             made.start(name)
@@ -139,9 +140,15 @@ def slides(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster, slides: Path, encoder: str) -> str:
-    """The digest of what this computer makes."""
-    database = tmp_path_factory.mktemp("here") / "here.fish"
-    build(slides, database, encoder=load_encoder(encoder))
+    """The digest of what this computer makes, by one thread as workers do."""
+    import torch
+
+    database, threads = tmp_path_factory.mktemp("here") / "here.fish", torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        build(slides, database, encoder=load_encoder(encoder))
+    finally:
+        torch.set_num_threads(threads)
     return digest(database)
 
 

@@ -99,10 +99,11 @@ class BuildPanel(QWidget):
             return
         self._remember(choices)
         params = choices.params
-        device = (params.device if self.prospect is None else self.prospect.device).upper()
+        device = params.device if self.prospect is None else self.prospect.device
+        where = "the fastest device" if device == "auto" else device.upper()
         self._begin(
             choices.database,
-            f"{Path(choices.slides).name} → {Path(choices.database).name}, with {params.encoder} on {device}",
+            f"{Path(choices.slides).name} → {Path(choices.database).name}, with {params.encoder} on {where}",
             only,
         )
         wanted = None if only is None else frozenset(only)

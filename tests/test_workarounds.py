@@ -55,7 +55,8 @@ def _ends(program: str, argument: str) -> int:
 )
 def test_a_closed_viewer_must_still_not_be_collected_in_a_thread() -> None:
     assert _ends(CLOSED_VIEWER, "main thread") == 0
-    assert _ends(CLOSED_VIEWER, "thread") != 0, (
+    # Now and then one gets away with it.
+    assert any(_ends(CLOSED_VIEWER, "thread") != 0 for _ in range(8)), (
         "napari's canvas may be collected in any thread now: jobs.housekeeping.Collector need not keep garbage for the "
         "main thread"
     )
